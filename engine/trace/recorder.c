@@ -6,7 +6,8 @@
 // the application from those that MPI itself makes.
 //
 // Each rank writes a file of its own, mapped into memory and shared: the kernel keeps it whatever ends the process. A
-// call is in the file before it begins. src/volley/records/trace_file.py reads it and has the same structures.
+// call is in the file before it begins. src/volley/records/trace_file.py reads it and has the same structures. Copies
+// between host and GPU memory are in a second file, which a rank has from its first copy on.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -881,6 +882,7 @@ static void fill_header(void) {
 }
 
 static int file = -1;
+static char copies_path[PATH_MAX];
 
 static bool open_file(void) {
   const char* const folder = getenv("VOLLEY_TRACE_FOLDER");
@@ -910,6 +912,7 @@ static bool open_file(void) {
   snprintf(path, sizeof path, "%s/%s-%d.rank", here ? folder : local, host, (int)getpid());
   file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return say(path, errno), false;
+  snprintf(copies_path, sizeof copies_path, "%.*s.copies", (int)(strlen(path) - strlen(".rank")), path);
   // Without room on the file system, a write to the mapped file would kill the process.
   const int error = posix_fallocate(file, 0, (off_t)at);
   if (error != 0) return unlink(path), say(path, error), false;
@@ -987,6 +990,137 @@ static void finish(void) {
   header->state = FINALIZED;
 }
 
+// ------------------------------------------------------------------------- copies between host and GPU memory
+
+// The driver of CUDA loads this library as CUDA_INJECTION64_PATH says, and calls InitializeInjection. CUPTI (its
+// manual, "CUPTI Callback API" and "CUPTI Activity API") then tells of each copy twice: of the call, which has the
+// addresses, and of what the GPU did, which has the time. CUPTI takes one subscriber; if there is another one, the
+// trace has no copies.
+
+enum { ASYNCHRONOUS = 1, IN_MPI = 2 };
+
+struct copy {
+  uint64_t begin, end;  // of a call in ticks; of the work of a GPU in ns of CLOCK_REALTIME
+  uint64_t to, from, bytes;
+  uint32_t correlation;  // of a call and of its work
+  uint8_t work, flags, spare[2];  // work: 0: a call; else a CUpti_ActivityMemcpyKind (1: to the GPU; 2: to the host)
+};
+
+struct site {  // CUpti_CallbackData
+  int at_exit;
+  const char* name;
+  const uint64_t* arguments;
+  void* result;
+  const char* symbol;
+  void* context;
+  uint32_t context_number;
+  uint64_t* kept;  // from the begin of a call to its end
+  uint32_t correlation;
+};
+
+struct work {  // CUpti_ActivityMemcpy and its successors begin so
+  uint32_t activity;
+  uint8_t work, from, to, flags;
+  uint64_t bytes, begin, end;
+  uint32_t device, context, stream, correlation;
+};
+
+static struct copy* copies;
+static uint64_t copied;
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static int (*next_activity)(uint8_t*, size_t, struct work**);
+static int (*flush_activities)(uint32_t);
+
+static void open_copies(void) {
+  const size_t bytes = header->most_events * sizeof *copies;
+  const int its = open(copies_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (its < 0 || posix_fallocate(its, 0, (off_t)bytes) != 0) return;
+  void* const base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, its, 0);
+  if (base != MAP_FAILED) copies = base;
+}
+
+static void keep_copy(struct copy copy) {
+  pthread_once(&opened, open_copies);
+  if (copies == NULL) return;
+  const uint64_t n = __atomic_fetch_add(&copied, 1, __ATOMIC_RELAXED);
+  if (n < header->most_events) copies[n] = copy;
+}
+
+static void on_call(void* user, int domain, uint32_t id, const struct site* site) {
+  (void)user, (void)domain, (void)id;
+  if (!recording) return;
+  if (!site->at_exit) {
+    *site->kept = ticks();
+    return;
+  }
+  const uint64_t* w = site->arguments;  // destination, source, bytes; or the address of a CUDA_MEMCPY2D
+  struct copy copy = {.begin = *site->kept, .end = ticks(), .correlation = site->correlation};
+  copy.flags = (strstr(site->name, "Async") != NULL ? ASYNCHRONOUS : 0) | (inside ? IN_MPI : 0);
+  if (strstr(site->name, "2D") != NULL) {
+    enum { HOST = 1, SOURCE = 0, DESTINATION = 7 };  // x, y, kind, in host memory, in GPU memory, array, pitch
+    w = (const uint64_t*)w[0];
+    copy.from = w[(int)w[SOURCE + 2] == HOST ? SOURCE + 3 : SOURCE + 4] + w[SOURCE + 1] * w[SOURCE + 6] + w[SOURCE];
+    copy.to = w[(int)w[DESTINATION + 2] == HOST ? DESTINATION + 3 : DESTINATION + 4] +
+              w[DESTINATION + 1] * w[DESTINATION + 6] + w[DESTINATION];
+    copy.bytes = w[14] * w[15];
+  } else {
+    copy.to = w[0];
+    copy.from = w[1];
+    copy.bytes = w[2];
+  }
+  if (copy.begin != 0) keep_copy(copy);
+}
+
+static void give_buffer(uint8_t** buffer, size_t* size, size_t* most) {
+  *size = 1 << 18;
+  *buffer = malloc(*size);
+  if (*buffer == NULL) *size = 0;
+  *most = 0;  // as many as fit
+}
+
+static void take_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+  (void)context, (void)stream, (void)size;
+  enum { MEMCPY = 1 };
+  for (struct work* its = NULL; recording && next_activity(buffer, valid, &its) == 0;)
+    if (its->activity == MEMCPY)
+      keep_copy((struct copy){.begin = its->begin, .end = its->end, .bytes = its->bytes,
+                              .correlation = its->correlation, .work = its->work});
+  free(buffer);
+}
+
+// Copies of one row, or of several, between memories that are no arrays.
+static bool is_copy(const char* name) {
+  const char* const rest = strncmp(name, "cuMemcpy", 8) == 0 ? name + 8 : "?";
+  if (strncmp(rest, "HtoD", 4) == 0 || strncmp(rest, "DtoH", 4) == 0 || strncmp(rest, "2D", 2) == 0)
+    return strstr(rest, "_v2") != NULL;  // addresses of 64 bits
+  return *rest == 0 || strcmp(rest, "_ptds") == 0 || strcmp(rest, "Async") == 0 || strcmp(rest, "Async_ptsz") == 0;
+}
+
+static void subscribe(void* cupti) {
+  enum { DRIVER = 1, MEMCPY = 1, PERIOD_MS = 1000, MOST = 4096 };
+  void* subscriber = NULL;
+  const char* name = NULL;
+#define CUPTI(function) ((int (*)())dlsym(cupti, #function))
+  if (CUPTI(cuptiSubscribe)(&subscriber, on_call, NULL) != 0) return;
+  for (uint32_t id = 1; id < MOST; ++id)
+    if (CUPTI(cuptiGetCallbackName)(DRIVER, id, &name) == 0 && name != NULL && is_copy(name))
+      CUPTI(cuptiEnableCallback)(1u, subscriber, DRIVER, id);
+  next_activity = (int (*)(uint8_t*, size_t, struct work**))dlsym(cupti, "cuptiActivityGetNextRecord");
+  CUPTI(cuptiActivityRegisterCallbacks)(give_buffer, take_buffer);
+  CUPTI(cuptiActivityEnable)(MEMCPY);
+  if (CUPTI(cuptiActivityFlushPeriod) != NULL) CUPTI(cuptiActivityFlushPeriod)(PERIOD_MS);  // CUDA 11.1
+  flush_activities = (int (*)(uint32_t))dlsym(cupti, "cuptiActivityFlushAll");
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void) {
+  static bool begun;
+  const char* const name = getenv("VOLLEY_TRACE_CUPTI");
+  void* const cupti = begun || name == NULL ? NULL : dlopen(name, RTLD_LAZY);
+  begun = true;
+  if (cupti != NULL && dlsym(cupti, "cuptiActivityFlushAll") != NULL) subscribe(cupti);
+  return 1;
+}
+
 // -------------------------------------------------------------------------------------------- the exported functions
 
 static inline Word intercept(int id, Word* a) {
@@ -1001,6 +1135,7 @@ static inline Word intercept(int id, Word* a) {
   } else {
     begin(&call, id, a);
   }
+  if (id == ID_Finalize && flush_activities != NULL) flush_activities(0);
   const Word result = REAL();
   if (local) inside = false;
   else end(&call, id, result);

@@ -126,11 +126,11 @@ def _seeds_of(words: list[int], rank: int) -> Iterator[tuple[int, int]]:
     communicators, at = words[at], at + 1
     for _ in range(communicators):
         at += 1 + words[at]
-    steps, at = words[at + 3], at + 4
+    steps, at = words[at + 5], at + 6
     for _ in range(steps):
         sides = 2 if words[at] == 5 else 1
-        yield from ((at + 6 + 6 * side + 4, words[at + 1]) for side in range(sides))
-        at += 6 + 6 * sides
+        yield from ((at + 6 + 7 * side + 4, words[at + 1]) for side in range(sides))
+        at += 6 + 7 * sides
         at += 1 + words[at]
 
 

@@ -31,9 +31,10 @@ struct ReplaySide {
   std::int64_t peer;  // of a collective the root; negative: MPI_PROC_NULL
   std::int64_t tag;
   std::int64_t bytes;
-  std::int64_t offset;  // of the buffer, in the arena
+  std::int64_t offset;  // of the buffer, in the arena of its memory
   std::int64_t seed;    // of the contents when they are verified; 0: they are not
   std::int64_t sent_bytes;
+  std::int64_t on_device;  // 0: in host memory
 };
 
 // As in the file, too.
@@ -56,8 +57,9 @@ struct ReplayStep : ReplayHead {
 struct Program {
   std::vector<std::vector<int>> comms;  // the members of each; none if this rank is not one of them
   std::vector<ReplayStep> steps;
-  std::int64_t arena_bytes = 0;
-  std::int64_t scratch_bytes = 0;
+  // In host memory, and in GPU memory. Messages have their buffers in the arena, collectives all the same scratch.
+  std::array<std::int64_t, 2> arena_bytes{};
+  std::array<std::int64_t, 2> scratch_bytes{};
   std::int64_t slots = 0;
 };
 
@@ -121,8 +123,8 @@ Program read_program(Words given) {
   Program program;
   program.comms.resize(words.next<std::size_t>());
   for (auto& members : program.comms) members = words.next_list();
-  program.arena_bytes = words.next();
-  program.scratch_bytes = words.next();
+  words.read(program.arena_bytes);
+  words.read(program.scratch_bytes);
   program.slots = words.next();
   program.steps.resize(words.next<std::size_t>());
   for (ReplayStep& step : program.steps) {
@@ -131,6 +133,8 @@ Program read_program(Words given) {
     if (!known || step.slot >= program.slots || step.comm >= std::max<std::size_t>(program.comms.size(), 1))
       throw UsageError("the calls to replay have an unknown call");
     if (step.call == ReplayCall::sendrecv) words.read(step.second);
+    if (((step.first.on_device | step.second.on_device) & ~std::int64_t{1}) != 0)
+      throw UsageError("the calls to replay have a buffer in an unknown memory");
     step.list = words.next_list();
   }
   return program;
@@ -138,15 +142,12 @@ Program read_program(Words given) {
 
 class Player {
  public:
-  Player(const Context& context, Program& program, MemoryKind kind)
+  Player(const Context& context, Program& program)
       : program_(program),
         rank_(context.rank),
-        memory_(make_memory(kind)),
-        scratch_(make_memory(kind)),
+        places_{Place(MemoryKind::host, program, 0), Place(MemoryKind::device, program, 1)},
         requests_(static_cast<std::size_t>(program.slots)),
         pending_(requests_.size()) {
-    arena_ = memory_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.arena_bytes, 1))).send;
-    both_ = scratch_->reserve(static_cast<std::size_t>(std::max<std::int64_t>(program.scratch_bytes, 1)));
     try {
       for (const auto& members : program.comms)
         comms_.push_back(members.empty() ? Communicator() : make_communicator(context, members));
@@ -178,12 +179,32 @@ class Player {
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
   [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
   void release() {
-    memory_->release();
-    scratch_->release();
+    for (const Place& place : places_) place.release();
   }
 
  private:
-  [[nodiscard]] std::byte* at(const ReplaySide& side) const { return arena_ + side.offset; }
+  // The buffers in one kind of memory, if there are any.
+  struct Place {
+    Place(MemoryKind kind, const Program& program, std::size_t number) {
+      const auto arena_bytes = static_cast<std::size_t>(program.arena_bytes[number]);
+      const auto scratch_bytes = static_cast<std::size_t>(program.scratch_bytes[number]);
+      if (arena_bytes > 0) arena = (memory = make_memory(kind))->reserve(arena_bytes).send;
+      if (scratch_bytes > 0) both = (scratch = make_memory(kind))->reserve(scratch_bytes);
+    }
+    void release() const {
+      if (memory) memory->release();
+      if (scratch) scratch->release();
+    }
+    std::unique_ptr<Memory> memory;
+    std::unique_ptr<Memory> scratch;
+    std::byte* arena = nullptr;
+    Buffers both;
+  };
+  [[nodiscard]] const Place& place(const ReplaySide& side) const {
+    return places_[static_cast<std::size_t>(side.on_device)];
+  }
+  [[nodiscard]] std::byte* at(const ReplaySide& side) const { return place(side).arena + side.offset; }
+  [[nodiscard]] const Buffers& both(const ReplayStep& step) const { return place(step.first).both; }
   static int as_int(std::int64_t word) { return static_cast<int>(word); }
   static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : as_int(side.peer); }
 
@@ -219,8 +240,8 @@ class Player {
         list_.wait();
         break;
       default:
-        if (step.slot < 0) blocking_collectives(*step.collective, both_.send, both_.recv);
-        else nonblocking_collectives(*step.collective, both_.send, both_.recv, &request(step.slot));
+        if (step.slot < 0) blocking_collectives(*step.collective, both(step).send, both(step).recv);
+        else nonblocking_collectives(*step.collective, both(step).send, both(step).recv, &request(step.slot));
     }
   }
   [[nodiscard]] MPI_Comm comm(const ReplayStep& step) const { return comms_[step.comm].get(); }
@@ -264,10 +285,10 @@ class Player {
     if (step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv)
       fill(step.first);
     if (!result) return;
-    write(both_.send, contents_of(step, /*sent*/ true));
+    write(step, both(step).send, contents_of(step, /*sent*/ true));
     auto poison = contents_of(step, /*sent*/ false);
     for (std::byte& each : poison) each = ~each;
-    write(both_.recv, poison);
+    write(step, both(step).recv, poison);
   }
   void after(const ReplayStep& step) {
     if (step.call == ReplayCall::recv || (step.collective && step.slot < 0)) check(step);
@@ -281,25 +302,28 @@ class Player {
 
   static Contents contents_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
   void fill(const ReplaySide& side) {
-    if (side.seed != 0) memory_->fill(at(side), static_cast<std::size_t>(side.bytes), contents_of(side));
+    if (side.seed != 0) place(side).memory->fill(at(side), static_cast<std::size_t>(side.bytes), contents_of(side));
   }
-  void write(std::byte* to, const std::vector<std::byte>& bytes) { memory_->copy(to, bytes.data(), bytes.size()); }
+  void write(const ReplayStep& step, std::byte* to, const std::vector<std::byte>& bytes) const {
+    place(step.first).scratch->copy(to, bytes.data(), bytes.size());
+  }
 
   void check(const ReplayStep& step) {
     if (!step.collective) check(step.first);
-    else if (step.first.seed != 0) compare(both_.recv, contents_of(step, /*sent*/ false));
+    else if (step.first.seed != 0)
+      compare(*place(step.first).scratch, both(step).recv, contents_of(step, /*sent*/ false));
   }
   void check(const ReplaySide& side) {
     if (side.seed == 0) return;
     std::vector<std::byte> right;
     append(right, static_cast<std::size_t>(side.sent_bytes), contents_of(side));
-    compare(at(side), right);
+    compare(*place(side).memory, at(side), right);
   }
   // Without guards: the buffers of an application may be next to each other.
-  void compare(const std::byte* there, const std::vector<std::byte>& right) {
+  void compare(Memory& memory, const std::byte* there, const std::vector<std::byte>& right) {
     if (right.empty()) return;
     arrived_.resize(right.size());
-    memory_->copy(arrived_.data(), there, right.size());
+    memory.copy(arrived_.data(), there, right.size());
     ++checked_;
     if (arrived_ != right) ++wrong_;
   }
@@ -359,10 +383,7 @@ class Player {
 
   const Program& program_;
   const int rank_;  // in the world
-  std::unique_ptr<Memory> memory_;
-  std::unique_ptr<Memory> scratch_;
-  std::byte* arena_ = nullptr;
-  Buffers both_;
+  const std::array<Place, 2> places_;
   std::vector<Communicator> comms_;
   std::vector<MPI_Request> requests_;
   std::vector<const ReplayStep*> pending_;  // by slot: what has begun and brings data
@@ -409,7 +430,6 @@ class Replay final : public Benchmark {
     else options.complain("program", "expected one path");
     options.names("names", names_, "the name of a call");
     options.boolean("gaps", gaps_);
-    options.choice("memory", kind_, {{"host", MemoryKind::host}, {"device", MemoryKind::device}});
     options.seconds("time_s", time_s_);
   }
 
@@ -417,7 +437,7 @@ class Replay final : public Benchmark {
     run.watchdog.enter("replay");
     const Context& context = *run.context;
     Program program = read_program(words_of_this_rank(program_, context));
-    Player player(context, program, kind_);
+    Player player(context, program);
     if (verify_) pass(player, program, run.watchdog, true);
     const MPI_Comm world = context.world.get();
     std::vector<double> pass_s;
@@ -490,7 +510,6 @@ class Replay final : public Benchmark {
   std::vector<std::string> names_;
   bool gaps_ = false;
   bool verify_ = true;
-  MemoryKind kind_ = MemoryKind::host;
   double time_s_ = 1.0;
   GapWork gap_work_;
   std::vector<float> call_s_;

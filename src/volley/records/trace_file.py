@@ -50,6 +50,14 @@ COUNT = np.dtype(
 )
 PARTNER = np.dtype([(name, "<u8") for name in ("sent", "sent_bytes", "received", "ticks")])
 SAMPLE = np.dtype([*((name, "<u8") for name in ("at", "cpu_ns", "delay_ns")), ("thread", "<u4"), ("in_mpi", "<u4")])
+COPY = np.dtype(
+    [
+        *((name, "<u8") for name in ("begin", "end", "to", "from", "bytes")),
+        ("correlation", "<u4"),
+        *((name, "u1") for name in ("work", "flags")),
+        ("spare", "u1", 2),
+    ]
+)
 COMM = np.dtype([(name, "<u4") for name in ("id", "size", "list", "flags")])
 HEADER = np.dtype(
     [
@@ -75,8 +83,13 @@ _SECTIONS = {
     "counts": COUNT,
 }
 
+_COPIES = {"copies": COPY}
+"""A trace without it has no copies."""
+
 DEVICE, DEVICE2, IN_PLACE, ANY_SOURCE, MATCHED, FAILED, LIST_LOST = (1 << bit for bit in range(7))
 """The flags of an event."""
+ASYNCHRONOUS, IN_MPI = 1, 2
+"""The flags of a copy."""
 ANY, NOBODY = -1, -2
 """Of peers and tags: any source or tag; ``MPI_PROC_NULL``."""
 STATES = ("in MPI_Init", "running", "finalized")
@@ -139,6 +152,8 @@ class RankTrace:
     threads: Any
     partners: Any
     counts: Any
+    copies: Any = field(default_factory=lambda: np.zeros(0, COPY))
+    """Calls that copy between host and GPU memory, and what GPUs did for them."""
 
     @property
     def rank(self) -> int:
@@ -312,6 +327,10 @@ def _read_rank(path: Path) -> RankTrace | None:
         found[name] = np.array(data[begin : begin + number * kind.itemsize]).view(kind)
     begun = np.flatnonzero(found["events"]["begin"])  # the last one may be half written
     found["events"] = found["events"][: begun[-1] + 1 if len(begun) else 0]
+    beside = path.with_suffix(".copies")
+    if beside.is_file():
+        copies = np.fromfile(beside, COPY, count=beside.stat().st_size // COPY.itemsize)
+        found["copies"] = copies[copies["end"] > 0]
     return RankTrace(header, names, **found)
 
 
@@ -330,7 +349,7 @@ def write_trace(path: Path, trace: Trace) -> None:
     for number, rank in enumerate(trace.ranks):
         arrays[f"{number}.header"] = np.array([rank.header])
         arrays[f"{number}.names"] = np.frombuffer("\0".join(rank.names).encode(), np.uint8)
-        arrays |= {f"{number}.{name}": getattr(rank, name) for name in _SECTIONS}
+        arrays |= {f"{number}.{name}": getattr(rank, name) for name in (*_SECTIONS, *_COPIES)}
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_file(path, content.getvalue(), "the trace")
@@ -362,7 +381,8 @@ def read_trace(name: str) -> Trace:
 
 def _rank_of(arrays: dict[str, Any], number: int) -> RankTrace:
     sections = {name: arrays[f"{number}.{name}"] for name in _SECTIONS}
+    sections |= {name: arrays[key] for name in _COPIES if (key := f"{number}.{name}") in arrays}
     header = arrays[f"{number}.header"]
-    if header.dtype != HEADER or any(sections[name].dtype != kind for name, kind in _SECTIONS.items()):
+    if header.dtype != HEADER or any(each.dtype != (_SECTIONS | _COPIES)[name] for name, each in sections.items()):
         raise ValueError("other structures")
     return RankTrace(header[0], arrays[f"{number}.names"].tobytes().decode().split("\0"), **sections)

@@ -13,8 +13,10 @@ import numpy as np
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_input
+from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.variables import tuned
 from volley.records.trace_calls import Calls, resolve
+from volley.records.trace_copies import Copies, copies_of
 from volley.records.trace_file import CallTotal, Trace, read_trace
 from volley.report.model import (
     EMPTY,
@@ -67,7 +69,7 @@ def run(options: ExplainOptions) -> int:
 
 
 def _document(report: Report) -> dict[str, Any]:
-    names = ("ranks", "calls", "partners", "sizes")
+    names = ("ranks", "calls", "partners", "sizes", "copies")
     return {
         "explain": DOCUMENT_VERSION,
         "heading": list(report.heading),
@@ -88,7 +90,7 @@ def _rows(table: Table) -> list[dict[str, Any]]:
 
 
 def explanation(trace: Trace, calls: Calls) -> Report:
-    times = split(trace, calls)
+    times, copied = split(trace, calls), copies_of(trace, calls)
     longest_s = max(each.total_s for each in times.ranks)
     command = " ".join(trace.info.command) or trace.name
     heading = [
@@ -101,13 +103,14 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_cores(times),
         *_kept(trace, times),
         *_buffers(trace),
+        *_copies(trace, times, copied),
         *_rest(trace, times),
     ]
     by_rank, total_s = _rank_table(times), sum(each.total_s for each in times.ranks)
     line = f"in MPI: {_percent(sum(each.mpi_s for each in times.ranks), total_s)} of the time of all ranks"
     return Report(
         heading,
-        [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace)],
+        [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace), _copy_table(copied)],
         notes,
         summary=lambda: Overview(line, by_rank),
         charts=Later(lambda: [_timeline(calls), _partners(trace), _shares(times)]),
@@ -201,6 +204,30 @@ def _buffers(trace: Trace) -> Iterator[Note]:
         yield Note("finding", f"calls with buffers in GPU memory: {join_few(found)}", first=True)
 
 
+def _copies(trace: Trace, times: Split, copied: list[Copies]) -> Iterator[Note]:
+    all_s, mpi_s = sum(each.total_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
+    by_program = [each for each in copied if each.call and not each.in_mpi]
+    seconds = sum(each.seconds for each in by_program)
+    if all_s and seconds / all_s >= _WORTH_OF_ALL:
+        most = max(by_program, key=lambda each: each.seconds)
+        number, each_s = sum(each.number for each in by_program), most.seconds / most.number
+        yield finding(
+            "SLOW?",
+            f"{_percent(seconds, all_s)} of all time copies messages between GPU and host memory: {number} copies, "
+            f"most of them of {approximate_size(most.mean_bytes)} for MPI_{most.call}, {_time(each_s)} each. "
+            "A CUDA-aware MPI sends from GPU memory and needs none of them; what its calls then take",
+            escape_controls(shlex.join(["volley", "replay", trace.name, "--memory", "aware"])),
+        )
+    by_mpi = [each for each in copied if each.in_mpi]
+    seconds = sum(each.seconds for each in by_mpi)
+    if mpi_s and seconds / mpi_s >= _WORTH:
+        yield finding(
+            "SLOW?",
+            f"{_percent(seconds, mpi_s)} of the time in MPI copies messages between GPU and host memory, within MPI: "
+            f"{approximate_size(sum(each.bytes for each in by_mpi))} in all. volley pingpong -t aware says why",
+        )
+
+
 def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     total_s, rest_s = sum(each.mpi_s for each in times.ranks), sum(each.rest_s for each in times.ranks)
     if not total_s or rest_s / total_s < 0.5 or not all(each.has_core for each in times.ranks):
@@ -212,7 +239,8 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     each_s = (most.seconds - waited_s[name]) / most.calls
     sized = f" of {approximate_size(most.mean_bytes)}" if most.bytes else ""
     large = total_s / share >= _WORTH
-    settings = tuned(trace.info.environment, {"MPI"})
+    needed = {f"OMPI_MCA_{name}={value}" for name, value in UCX_MCA.items()}  # volley env sets it
+    settings = [each for each in tuned(trace.info.environment, {"MPI"}) if each not in needed]
     told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
     again = escape_controls(shlex.join(["volley", "replay", trace.name]))
     if settings:
@@ -301,6 +329,20 @@ def _size_table(trace: Trace) -> Table:
         for power in np.flatnonzero(each.sizes).tolist()
     ]
     return Table([Column("call", align="left"), Column("up to", "B"), Column("calls")], rows, "Sizes")
+
+
+def _copy_table(copied: list[Copies]) -> Table:
+    columns: dict[Column, Callable[[Copies], Any]] = {
+        Column("rank"): lambda each: each.rank,
+        Column("from", align="left"): lambda each: "GPU" if each.to_host else "host",
+        Column("for", align="left"): lambda each: (
+            "MPI itself" if each.in_mpi else f"MPI_{each.call}" if each.call else EMPTY
+        ),
+        Column("copies"): lambda each: each.number,
+        Column("time", "s"): lambda each: each.seconds,
+        Column("mean size", align="left"): lambda each: Cell(each.mean_bytes, text=approximate_size(each.mean_bytes)),
+    }
+    return Table.of(columns, copied, title="Copies between GPU and host memory")
 
 
 def _timeline(calls: Calls) -> Chart:

@@ -19,8 +19,9 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable
 from volley.launch.engine_path import engine_path
 from volley.launch.inside_launcher import rank_info
-from volley.machine.mpi_choice import family_of
+from volley.machine.mpi_choice import family_of, installed_file
 from volley.machine.mpi_stack import preload
+from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.variables import captured
 from volley.records.trace_file import Trace, TraceInfo, read_folder, write_trace
@@ -77,6 +78,7 @@ def run(options: RecordOptions) -> int:
     local = Path("/tmp", f"volley-trace-{time.time_ns()}")  # noqa: S108  on every host; the ranks create it for us alone
     variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_LOCAL": str(local)}
     variables |= {"VOLLEY_TRACE_EVENTS": str(options.events)}
+    variables |= _with_cupti(recorder)
     variables |= preload([str(recorder)])
     variables["LD_PRELOAD"] = ":".join(filter(None, (variables["LD_PRELOAD"], os.environ.get("LD_PRELOAD"))))
     trace, stopped_by = _record(options.words, _command(options.words, variables), {**os.environ, **variables}, folder)
@@ -86,6 +88,17 @@ def run(options: RecordOptions) -> int:
         shutil.rmtree(folder)
     failed = _report(options.output, trace, folder, local)
     return failed if stopped_by is None else 128 + stopped_by
+
+
+def _with_cupti(recorder: Path) -> dict[str, str]:
+    """Return what makes the driver of CUDA load the recorder, which then sees copies through CUPTI."""
+    if not has_driver() or "CUDA_INJECTION64_PATH" in os.environ:
+        return {}
+    wheels = (installed_file(f"nvidia-cuda-cupti{of}", f"libcupti.so.{of[-2:] or 13}") for of in ("", "-cu13", "-cu12"))
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    folders = [Path(root, of) for root in toolkits if root for of in ("extras/CUPTI/lib64", "lib64")]
+    found = [*(str(path) for folder in folders if (path := folder / "libcupti.so").is_file()), *filter(None, wheels)]
+    return {"CUDA_INJECTION64_PATH": str(recorder), "VOLLEY_TRACE_CUPTI": found[0] if found else "libcupti.so"}
 
 
 def _command(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:

@@ -17,8 +17,11 @@ class ReplayOptions(BenchmarkOptions):
 
     trace: tuple[str, ...] = argument("[TRACE]", positional="*", help="A trace of volley record.")
     gaps: bool = flag(help="Wait between the calls as long as the application computed; else the calls follow at once.")
-    memory: Literal["host", "device"] = option(
-        read=option_values.choice("host", "device"), default="host", help="Where all buffers are: host or device."
+    memory: Literal["recorded", "aware", "host", "device"] = option(
+        read=option_values.choice("recorded", "aware", "host", "device"),
+        default="recorded",
+        help="Where the buffers are: as recorded; what the application copies to send it, or has received, in GPU "
+        "memory, as for a CUDA-aware MPI (aware); all in host or device memory.",
     )
     time: float = option(
         read=option_values.seconds,

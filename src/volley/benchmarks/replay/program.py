@@ -13,12 +13,14 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 
 from volley.errors import UserError
 from volley.records.trace_calls import Calls, Operation, RankCalls, collective_of
-from volley.records.trace_file import LIST_LOST, NOBODY, Trace
+from volley.records.trace_copies import copies_of
+from volley.records.trace_file import DEVICE, DEVICE2, LIST_LOST, NOBODY, Trace
 
 _LARGEST = 2**31 - 1
 _LINE = 64
@@ -42,6 +44,8 @@ OPERATION_OF_CALL = {
 """volley's name of each collective that is replayed."""
 _OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv", "Scatterv")
 """Each rank has a size of its own."""
+_SUMS = "Reduce", "Allreduce", "Scan", "Reduce_scatter", "Reduce_scatter_block"
+"""Applications keep them in host memory: few MPIs sum up in GPU memory."""
 _CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATION_OF_CALL.values())))}
 _NOT_COMMUNICATION = (
     "Init",
@@ -55,9 +59,10 @@ _NOT_COMMUNICATION = (
     "Probe",
     "Mprobe",
 )
-_Side = tuple[int, int, int, int, int, int]
-"""Peer or root, tag, bytes, address, seed, bytes that are sent."""
-_NO_SIDE: _Side = (-1, 0, 0, 0, 0, 0)
+_Side = tuple[int, int, int, int, int, int, int]
+"""Peer or root, tag, bytes, address, seed, bytes that are sent, 1 in GPU memory."""
+_NO_SIDE: _Side = (-1, 0, 0, 0, 0, 0, 0)
+Where = Literal["recorded", "aware", "host", "device"]
 
 
 @dataclass
@@ -83,13 +88,14 @@ class _Rank:
     free: list[int] = field(default_factory=list)
     """Slots that were used: as in most applications, few requests are used again and again."""
     most_slots: int = 0
-    scratch_bytes: int = 0
+    scratch_bytes: list[int] = field(default_factory=lambda: [0, 0])
     emitted: list[int] = field(default_factory=list)
     """The number of the event of each step."""
 
 
-def build(trace: Trace, calls: Calls) -> ReplayProgram:
-    """Return the program of a trace.
+def build(trace: Trace, calls: Calls, memory: Where = "recorded") -> ReplayProgram:
+    """Return the program of a trace, with all buffers in one ``memory``, or each where it was recorded; ``aware``: in
+    GPU memory also what the application copied from there to send it, or there when it had received it, but sums.
 
     Raises:
         UserError: if a rank has no trace, or if several threads of a rank call MPI.
@@ -98,12 +104,14 @@ def build(trace: Trace, calls: Calls) -> ReplayProgram:
         raise UserError(f"{trace.name} lacks ranks {trace.missing}: what they sent cannot be replayed")
     if any(len(rank.trace.threads) > 1 for rank in calls.ranks.values()):
         raise UserError(f"{trace.name}: several threads of a rank call MPI, which volley replay does not repeat")
-    return _Builder(trace, calls).build()
+    return _Builder(trace, calls, memory).build()
 
 
 class _Builder:
-    def __init__(self, trace: Trace, calls: Calls) -> None:
-        self._trace, self._calls = trace, calls
+    def __init__(self, trace: Trace, calls: Calls, memory: Where) -> None:
+        self._trace, self._calls, self._memory = trace, calls, memory
+        copies = copies_of(trace, calls) if memory == "aware" else []
+        self._copied = {id(each) for those in copies for each in those.operations if each.kind not in _SUMS}
         self._names: dict[str, int] = {}
         self._comms: dict[int, int] = {}
         """The communicators that are used: their number in the replay, by that in the trace."""
@@ -245,9 +253,10 @@ class _Builder:
             nbytes, lists = sum(lists) // len(members), []
         elif mine.kind.startswith("Alltoall") and lists:
             lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
-        rank.scratch_bytes = max(rank.scratch_bytes, (nbytes + 8) * len(members), sum(lists))
+        place, room = self._on_device(mine), rank.scratch_bytes
+        room[place] = max(room[place], (nbytes + 8) * len(members), sum(lists), 1)
         seed = self._seed(self._whole[id(mine)].values())
-        side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0)
+        side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0, place)
         code, element = OPERATION_OF_CALL[mine.kind], mine.source.element
         self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)
         if mine.done != number:
@@ -283,18 +292,30 @@ class _Builder:
         sent = mine.nbytes if mine.kind == "send" or mine.match is None else mine.match.nbytes
         peer = -1 if mine.peer == NOBODY else self._calls.members[mine.comm].index(mine.peer)
         seed = self._seed((mine, mine.match)) if mine.match else 0
-        return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, seed, sent
+        return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, seed, sent, self._on_device(mine)
+
+    def _on_device(self, mine: Operation) -> int:
+        """Return 1 if the buffer is in GPU memory, else 0."""
+        if self._memory in ("host", "device"):
+            return int(self._memory == "device")
+        second = mine.kind == "receive" and mine.source.length == 3 and mine.source.buffer2  # of MPI_Sendrecv
+        flags = DEVICE2 if second else DEVICE if mine.kind in ("send", "receive") else DEVICE | DEVICE2
+        return int(mine.source.flags & flags != 0 or id(mine) in self._copied)
 
     def _written(self, rank: _Rank) -> list[int]:
         """Return the words of a rank, with addresses replaced by places in its arena."""
         members = (self._calls.members[comm] for comm in self._comms)
         own = [those if rank.calls.trace.rank in those else () for those in members]
-        places = _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step in rank.steps for at in _sides(step))
+        sides = [(step, at) for step in rank.steps for at in _sides(step)]
+        places = [
+            _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step, at in sides if step[at + 6] == place)
+            for place in (0, 1)
+        ]
         body = [len(own), *(word for those in own for word in (len(those), *those))]
-        body += [places.bytes, rank.scratch_bytes, max(rank.most_slots, 1), len(rank.steps)]
+        body += [*(each.bytes for each in places), *rank.scratch_bytes, max(rank.most_slots, 1), len(rank.steps)]
+        for step, at in sides:
+            step[at + 3] = places[step[at + 6]].of(step[at + 3])
         for step in rank.steps:
-            for at in _sides(step):
-                step[at + 3] = places.of(step[at + 3])
             body += step
         return body
 
@@ -321,7 +342,7 @@ def _is_buffered(rank: RankCalls, mine: Operation) -> bool:
 
 def _sides(step: list[int]) -> tuple[int, ...]:
     if step[0] == _CODES["sendrecv"]:
-        return 6, 12
+        return 6, 13
     return (6,) if step[0] < _CODES["wait"] else ()
 
 
@@ -340,6 +361,7 @@ class _Places:
             if begin + size > end:
                 self.bytes += begin + size - end
                 end = begin + size
+        self.bytes = max(self.bytes, len(self._begins) and 1)
 
     def of(self, address: int) -> int:
         place = bisect_right(self._begins, address) - 1

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 
 from volley.benchmarks.replay import ReplayOptions
-from volley.benchmarks.replay.program import OPERATION_OF_CALL, build
+from volley.benchmarks.replay.program import OPERATION_OF_CALL, Where, build
 from volley.document import RECORD_VERSION as VERSION
 from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version, doc
 from volley.errors import UserError
@@ -34,11 +34,12 @@ _ALL_CALLS = "all calls"
 
 
 class RecordedCalls(Frozen, frozen=True, kw_only=True):
-    """What the application did; the engine does not look at it."""
+    """What the application did, and what was asked for; the engine does not look at it."""
 
     calls: Annotated[list[NonNegative], doc("of each name, by all ranks.")]
     median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
     left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
+    memory: Annotated[Where, doc("where the buffers are.")] = "recorded"
 
 
 class ReplayPlan(Frozen, frozen=True, kw_only=True):
@@ -48,7 +49,6 @@ class ReplayPlan(Frozen, frozen=True, kw_only=True):
     names: Annotated[list[str], doc("the names of the calls.")]
     recorded: RecordedCalls
     gaps: Annotated[bool, doc("wait between calls as long as the application did.")] = False
-    memory: Annotated[Literal["host", "device"], doc("where the buffers are.")] = "host"
     time_s: Annotated[PositiveSeconds, doc("repeat all calls for this time, and at least three times.")] = 1.0
 
     @property
@@ -72,7 +72,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     if len(options.trace) != 1:
         raise UserError("name one trace: volley replay mpi.trace")
     trace = read_trace(options.trace[0])
-    program = build(trace, resolve(trace))
+    program = build(trace, resolve(trace), options.memory)
     if not program.names:
         raise UserError(f"{options.trace[0]} has no call that can be replayed")
     ranks = count_ranks(options.job, context, usual=trace.size)
@@ -83,13 +83,13 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         calls=[program.recorded[name][0] for name in program.names],
         median_s=[program.recorded[name][1] for name in program.names],
         left_out=program.left_out,
+        memory=options.memory,
     )
     part = ReplayPlan(
         program=[str(path)],
         names=program.names,
         recorded=recorded,
         gaps=options.gaps,
-        memory=options.memory,
         time_s=options.time,
     )
     if not options.job.dry_run:

@@ -1,0 +1,90 @@
+"""Copies between host and GPU memory, and the calls for which they were made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recorded_program import SCRIPTS, mpirun, volley
+from volley.benchmarks.replay.program import build
+from volley.launch.engine_path import engine_path
+from volley.records.trace_calls import resolve
+from volley.records.trace_copies import _seconds
+from volley.records.trace_file import ASYNCHRONOUS, read_trace
+
+SOURCE = Path(__file__).with_name("copies.c")
+ROUNDS = 10
+
+
+@pytest.fixture(scope="module")
+def staged(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of two ranks that copy before and after each MPI_Sendrecv; CUPTI is a library that plays it."""
+    folder = tmp_path_factory.mktemp("copies")
+    cupti = ["cc", "-DCUPTI", "-shared", "-fPIC", SOURCE, "-o", folder / "libcupti.so"]
+    subprocess.run(cupti, check=True)
+    subprocess.run([SCRIPTS / "mpicc", SOURCE, "-o", folder / "copies", "-ldl"], check=True)
+    recorder = Path(engine_path()).with_name("libvolley-trace.so")
+    variables = {"CUDA_INJECTION64_PATH": str(recorder), "VOLLEY_TRACE_CUPTI": str(folder / "libcupti.so")}
+    code, _, err = volley(
+        "record", "-o", str(folder / "copies.trace"), "--", *mpirun(2, folder / "copies"), env=variables
+    )
+    assert code == 0, err
+    return folder / "copies.trace"
+
+
+def test_each_copy_belongs_to_the_call_that_sent_or_received_it(staged: Path) -> None:
+    code, out, err = volley("explain", str(staged), "--format", "json")
+    assert code == 0, err
+    copies = json.loads(out)["copies"]
+    found = {(row["rank"], row["from"], row["for"], row["copies"], row["mean size"]) for row in copies}
+    assert found == {
+        (rank, place, call, ROUNDS, size)
+        for rank in (0, 1)
+        for place, call, size in (
+            ("GPU", "MPI_Sendrecv", 4096),
+            ("host", "MPI_Sendrecv", 4096),
+            ("GPU", "MPI_Allreduce", 8),
+            ("host", None, 8),
+        )
+    }
+
+
+def test_a_cuda_aware_replay_has_in_gpu_memory_what_was_copied_but_sums(staged: Path) -> None:
+    trace = read_trace(str(staged))
+    calls = resolve(trace)
+    sides = {
+        where: sum(step == [4096, 4096] for step in _bytes_on_gpu(build(trace, calls, where).words))
+        for where in ("recorded", "aware", "host")
+    }
+    assert sides == {"recorded": 0, "aware": 2 * ROUNDS, "host": 0}
+    assert sum(map(bool, _bytes_on_gpu(build(trace, calls, "aware").words))) == 2 * ROUNDS
+
+
+def _bytes_on_gpu(words: list[int]) -> list[list[int]]:
+    """Of each step of two ranks the bytes of its buffers in GPU memory."""
+    found, at = [], 2
+    for _ in range(2):
+        communicators, at = words[at], at + 1
+        for _ in range(communicators):
+            at += 1 + words[at]
+        steps, at = words[at + 5], at + 6
+        for _ in range(steps):
+            sides = 2 if words[at] == 5 else 1
+            found.append([words[side + 2] for side in range(at + 6, at + 6 + 7 * sides, 7) if words[side + 6]])
+            at += 6 + 7 * sides
+            at += 1 + words[at]
+    return found
+
+
+def test_the_wait_for_earlier_work_is_no_part_of_a_copy() -> None:
+    """The second copy waits 2 ms for a kernel; the third one is asynchronous; the fourth ends before the GPU begins."""
+    flags = np.array([0, 0, ASYNCHRONOUS, 0])
+    begin_s = np.array([0.0, 1.0, 2.0, 3.0])
+    end_s = begin_s + np.array([20e-6, 2020e-6, 4e-6, 6e-6])
+    gpu_begin_s = begin_s + np.array([8e-6, 2008e-6, 300e-6, 9e-6])
+    seconds = _seconds(flags, begin_s, end_s, gpu_begin_s, np.array([5e-6, 5e-6, 7e-6, 1e-6]))
+    assert seconds == pytest.approx([20e-6, 20e-6, 7e-6, 6e-6])
