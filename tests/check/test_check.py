@@ -411,7 +411,7 @@ def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
 
 def test_a_node_without_a_rank_does_not_pass(volley: Command, tmp_path: Path) -> None:
     """The launcher put both ranks on one of the two hosts."""
-    done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "1", "-o", str(tmp_path / "r.jsonl"))
+    done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "3", "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 4, done.err
     assert "the ranks were on 1 of 2 nodes" in done.out
 
@@ -429,7 +429,7 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
     file = tmp_path / "limits.json"
     checked = limits.Checked(host="a", machine=THIS, seconds={"x": 1.0})
     file.write_bytes(msgspec.json.encode(Limits(checks=[checked] * limits.FEWEST)))
-    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "3", "--expect", str(file))
+    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "10", "--expect", str(file))
     done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     document = json.loads(done.out)
