@@ -240,22 +240,16 @@ def test_the_engine_needs_no_mpi_between_gpus(engine: Path) -> None:
         needed = [tag.needed for tag in section.iter_tags("DT_NEEDED")]
     assert needed
     assert not [name for name in needed if "mpi" in name or "uc" in name]
-    ended = performed([str(engine), "--plan", "-"], LOCAL)
-    read = LineReader((options.GPUS,))
-    records = [read(line) for line in ended.stdout.splitlines()]
-    assert [type(record) for record in (records[0], records[-1])] == [Run, End]
-    assert records[0].mpi is None
-    assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
 
 
-def test_one_rank_of_mpi_measures_the_gpus_of_its_machine_too(engine: Path) -> None:
-    ended = performed(engine_words(engine), LOCAL)
+@pytest.mark.parametrize("mpi", [False, True])
+def test_one_process_measures_the_gpus_of_its_machine_without_mpi_or_as_its_rank(engine: Path, mpi: bool) -> None:
+    ended = performed(engine_words(engine) if mpi else [str(engine), "--plan", "-"], LOCAL)
     assert ended.returncode in {0, 3}, ended.stderr  # with GPUs, or without
     read = LineReader((options.GPUS,))
-    first, *_, last = [read(line) for line in ended.stdout.splitlines()]
-    assert isinstance(first, Run)
-    assert isinstance(last, End)
-    assert first.mpi is not None
+    first, *_, last = (read(line) for line in ended.stdout.splitlines())
+    assert (type(first), type(last)) == (Run, End)
+    assert (first.mpi is not None) == mpi
 
 
 @pytest.mark.parametrize("color", [False, True])

@@ -117,33 +117,29 @@ STATES = {
     "driver": {"driver": "570.1"}, "power limit": {"power": 350.0}, "governor": {"governor": "powersave"},
     "boost": {"boost": False},
 }  # fmt: skip
+LATE = replace(FIRST.plan, launch={"asked": [["--gpu-after-init"]]})
+CONDITIONS = {
+    **{name: (on, on(**changes)) for name, changes in OTHERS.items()},
+    **{name: (in_state, in_state(**changes)) for name, changes in STATES.items()},
+    "GPU chosen": (on, on(plan=LATE)),
+}
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_launches_on_a_node_in_another_state_are_another_series(name: str) -> None:
-    other = in_state(**STATES[name])
-    found = results([in_state(), other, other])
-    assert [len(one.series.logs) for one in found] == [1, 2]
-    assert [list(one.series.differing) for one in found] == [[name], [name]]
-    silent = in_state(driver=None, power=None)
-    silent.settings = None
-    assert len(results([in_state(), silent, in_state()])) == 1
-
-
-def test_launches_that_chose_the_gpu_after_mpi_are_another_series() -> None:
-    after = on()
-    after.run = replace(after.run, plan=replace(after.run.plan, launch={"asked": [["--gpu-after-init"]]}))
-    assert [list(one.series.differing) for one in results([on(), after])] == [["GPU chosen"]] * 2
-
-
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", CONDITIONS)
 def test_launches_under_other_conditions_are_other_series_and_say_what_differs(name: str) -> None:
-    found = results([on(), on(**OTHERS[name]), on(**OTHERS[name])])
+    usual, other = CONDITIONS[name]
+    found = results([usual(), other, other])
     assert [len(one.series.logs) for one in found] == [1, 2]
     assert [list(one.series.differing) for one in found] == [[name], [name]]
     assert all(f"which differ in {name} (here " in " ".join(heading(one.series, "pingpong")) for one in found)
     with pytest.raises(UserError, match=f"do not belong together; they differ in {name} "):
-        observed_in([on(), on(**OTHERS[name])], BENCHMARKS)
+        observed_in([usual(), other], BENCHMARKS)
+
+
+def test_a_launch_that_says_nothing_of_the_state_of_its_node_belongs_to_the_others() -> None:
+    silent = in_state(driver=None, power=None)
+    silent.settings = None
+    assert len(results([in_state(), silent, in_state()])) == 1
 
 
 @pytest.mark.parametrize(

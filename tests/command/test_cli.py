@@ -128,33 +128,6 @@ def test_a_request_without_sense_is_one_sentence_and_exit_code_2(
 # ----------------------------------------------------------------------------------------------------- show
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        *((name, 0) for name in ("pingpong-host", "stream-uni", "stream-bi", "skipped", "launches", "fixed", "probe")),
-        *((name, 1) for name in ("failed", "incomplete")),
-    ],
-)
-def test_show_renders_a_file_and_its_exit_code_tells_whether_all_is_good(
-    capsys: pytest.CaptureFixture[str], name: str, code: int
-) -> None:
-    assert cli.main(["show", str(EXAMPLES / f"{name}.jsonl")]) == code
-    captured = capsys.readouterr()
-    assert "example-node" in captured.out
-    assert captured.err == ""
-
-
-def test_show_takes_several_files_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, other = EXAMPLES / "pingpong-host.jsonl", tmp_path / "other.jsonl"
-    data = path.read_bytes()
-    started_at = json.loads(data.splitlines()[0])["started_at"].encode()
-    other.write_bytes(data.replace(started_at, b"2026-01-01T00:00:00Z"))
-    assert cli.main(["show", str(path), str(other), "--format", "csv"]) == 0
-    rows = capsys.readouterr().out.splitlines()
-    assert len(rows) == 11
-    assert rows[1].startswith("null,8,18,")
-
-
 def test_show_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     data = (EXAMPLES / "pingpong-host.jsonl").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -178,14 +151,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- help
-
-
-@pytest.mark.parametrize(("name", "shown"), [("show", True), ("list", False), ("references", False)])
-def test_the_help_explains_units_where_there_are_some(
-    name: str, shown: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main([name, "--help"]) == 0
-    assert ("Units: " in capsys.readouterr().out) == shown
 
 
 def test_the_version_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,7 @@ def test_every_format_shows_every_benchmark(path: Path) -> None:
         render_reports(reports, format_name, out)
         assert out.getvalue()
         is_valid(format_name, out.getvalue())
+    assert (cli.main(["show", str(path)]) == 0) == (path.stem not in {"failed", "incomplete", "gpu-matrix"})
     for report in reports:  # the keys tell rows apart
         keys = [tuple(str(row[name]) for name in report.data.keys) for row in report.data.rows]
         assert len(set(keys)) == len(keys)
