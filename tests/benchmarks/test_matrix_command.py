@@ -51,7 +51,7 @@ def test_inside_a_launcher_all_its_ranks_take_part_though_they_are_an_odd_number
 
 
 def test_a_pair_that_hangs_is_named(volley: Command) -> None:
-    done = volley("matrix", "--ranks", "3", "--transport", "host+hang", "--watchdog", "2", *FEW)
+    done = volley("matrix", "--ranks", "3", "--transport", "host+hang", "--watchdog", "1", *FEW)
     assert done.code == 1
     assert "watchdog" in done.err
     assert "transport host+hang, pair 0-1, 8 B" in done.err

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 import example_records
 from fake_engine import install
-from the_command import Command, check_transcript
+from the_command import Finished, check_transcript
 from the_session import SIZES, measure, read_runs
 from volley import cli
 from volley.benchmarks import BENCHMARKS, named
@@ -127,9 +128,9 @@ TIMED = [each.name for each in BENCHMARKS if each.record_types and not each.loca
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_every_benchmark_says_how_long_it_takes(volley: Command, name: str) -> None:
+def test_every_benchmark_says_how_long_it_takes(here: Callable[..., Finished], name: str) -> None:
     words = ["--ranks", "4"] if name == "rank_matrix" else []  # else it may be that of GPUs
-    assert re.match(r"volley: this takes about [1-9]", volley(named(name).command, *words, "--dry-run").err)
+    assert re.match(r"volley: this takes about [1-9]", here(named(name).command, *words, "--dry-run").err)
 
 
 def test_a_budget_counts_from_the_start_of_the_command(
