@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from volley.launch import path_launch, preflight
 from volley.launch.preflight import Trials
 from volley.machine import nvml
 from volley.machine.nvidia_driver import has_driver
-from volley.machine.paths import PathCounts, RunPath, Said, fallback, path_of
+from volley.machine.paths import CountedDevice, CountedEnd, PathCounts, RunPath, Said, fallback, path_of
 from volley.machine.signals import Stop
 from volley.records.plan import Plan
 from volley.run.session import Session, prepare
@@ -34,6 +35,15 @@ def usual(transport: str) -> Iterator[tuple[Session, Plan, Trials]]:
         (job,) = session.jobs.planned
         plan = msgspec.structs.replace(job.plan, transports=[transport], share_device=True)
         yield session, plan, Trials(session.starts[plan.world_size], session.stack, stop)
+
+
+def records_of(transport: str, *sizes: int) -> list[dict[str, Any]]:
+    with usual(transport) as (_, plan, trials):
+        small = path_launch.PathPlan(sizes_bytes=list(sizes), operations=[], operation_sizes_bytes=[])
+        records, ending = preflight.send(msgspec.structs.replace(plan, benchmark="path", options=small), trials)
+    found = [record for record in records if record["record"] == "path"]
+    assert found, ending
+    return found
 
 
 def found(transport: str = "host") -> list[RunPath]:
@@ -58,6 +68,14 @@ def test_open_mpi_says_how_it_copies(monkeypatch: pytest.MonkeyPatch, single_cop
     monkeypatch.setenv("OMPI_MCA_smsc", single_copy)
     copies = {path.protocol for path in found()}
     assert copies == {"sm and cma for large messages" if single_copy == "cma" else "sm"}
+
+
+def test_the_engine_writes_what_is_read() -> None:
+    """Every key, those that are read only where there are GPUs, too."""
+    (counts,) = records_of("host", 1 << 16)
+    written = counts["ends"][0]
+    assert set(written) == {each.name for each in msgspec.structs.fields(CountedEnd)}
+    assert set(written["devices"][0]) == {each.name for each in msgspec.structs.fields(CountedDevice)}
 
 
 @pytest.mark.alone
@@ -127,12 +145,8 @@ def test_bytes_that_go_through_the_host_are_counted_and_found(transport: str, mo
 @pytest.mark.alone
 @needs_gpus
 def test_copies_to_and_from_the_host_are_counted() -> None:
-    with usual("staged/pinned") as (_, plan, trials):
-        small = path_launch.PathPlan(sizes_bytes=[64 << 10, 4 << 20], operations=[], operation_sizes_bytes=[])
-        records, ending = preflight.send(msgspec.structs.replace(plan, benchmark="path", options=small), trials)
-    counts = [msgspec.convert(record, PathCounts) for record in records if record["record"] == "path"]
+    counts = [msgspec.convert(record, PathCounts) for record in records_of("staged/pinned", 64 << 10, 4 << 20)]
     print(*counts, sep="\n")
-    assert len(counts) == 2, ending
     for each in counts:
         path = path_of(each, Said())
         if path.counted is None:
