@@ -265,7 +265,7 @@ def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     words = ("matrix", "--ranks", "4", "--transport", "host+delay", "--latency", "8", "--bandwidth", "none")
-    more = ("--visits", "1", "--point-time", "0.1", "--remeasure")
+    more = ("--visits", "1", "--point-time", "0.02", "--remeasure")
     done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGINT), words + more, ("run", 2))
     assert done.code == 130
     assert "stopped by Ctrl-C" in done.err
