@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -35,11 +36,46 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What msgspec raises where a text is no document of a type."""
 
 
-def why_unreadable(error: Exception) -> str:
-    """Return the reason of such an error, for people."""
+_KINDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def why_unreadable(error: Exception, document: bytes | None = None, within: str = "") -> str:
+    """Return the reason of such an error, for people: which line or field, and what it should be.
+
+    Args:
+        error: one of ``UNREADABLE``.
+        document: the whole text, of which a line can be named.
+        within: the place of what was read in a larger document: ``plan.options``.
+    """
     if isinstance(error, UnicodeDecodeError):
         return "the text is not UTF-8"
-    return "JSON nested too deeply" if isinstance(error, RecursionError) else escape_controls(str(error))
+    if isinstance(error, RecursionError):
+        return "JSON nested too deeply"
+    said, _, path = escape_controls(str(error)).partition(" - at `$")
+    place = (within + path.rstrip("`")).lstrip(".")
+    if said == "Input data was truncated":
+        said = "it is empty" if document is not None and not document.strip() else "it ends within a value"
+    elif wrong := re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", said):
+        line = 0 if document is None else document.count(b"\n", 0, int(wrong[2])) + 1
+        said = f"no JSON: {wrong[1]} {f'in line {line}' if line else f'at byte {wrong[2]}'}"
+    elif wrong := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", said):
+        field = f"field {wrong[2]!r}{place and f' in {place}'}"
+        said = f"unknown {field}" if wrong[1] == "contains unknown" else f"{field} is missing"
+    elif wrong := re.fullmatch(r"Expected `(.*)`, got `(.*)`", said):
+        wanted, found = (" or ".join(_KINDS.get(each, each) for each in kinds.split(" | ")) for kinds in wrong.groups())
+        said = f"{place or 'the document'} is {found}, and not {wanted}"
+    elif wrong := re.fullmatch(r"Expected `(.*)` (.*)", said):
+        said = f"{place} is not {_KINDS.get(wrong[1], wrong[1])} {wrong[2]}"
+    elif place:
+        said = f"{place}: {said}"
+    return said
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -152,20 +152,47 @@ def test_times_that_no_clock_measures_are_unreadable(
 # ------------------------------------------------------------------------------------------------------ files
 
 
+@pytest.mark.parametrize("option", ["--expect", "--inventory"])
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        (b"", "truncated"),
+        (b"", "it is empty"),
+        (b" \n", "it is empty"),
+        (b'{"', "it ends within a value"),
+        (b'{\r\n "nodes"\r\n 3}', "no JSON: expected ':' in line 3"),
+        (b'{"speed": 1}', "unknown field 'speed'"),
+        (b"[1]", "the document is a list, and not an object"),
+        (b'{"\xe9": 1}', "the text is not UTF-8"),
+        (FACTS, "has the facts of a machine: write volley doctor --from"),
+    ],
+)
+def test_a_file_that_an_option_names_and_that_is_none_of_its_kind(
+    option: str, document: bytes, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a file.json"
+    file.write_bytes(document)
+    assert cli.main(["check", option, str(file)]) == 2
+    err = capsys.readouterr().err
+    assert f"{option}" in err
+    assert str(file) in err
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (b"", "capture: it is empty"),
         (b"[1]", "contains no facts"),
         (b'{"facts": 1}', "facts of version 1, this volley reads 2"),
-        (b'{"facts": 2}', "contains no facts saved by volley doctor --capture: Object missing required field"),
+        (b'{"facts": 2}', "contains no facts saved by volley doctor --capture: field '"),
         (FACTS[: len(FACTS) // 2], "contains no facts saved by volley doctor --capture"),
         (b'{"facts":2,"x":"\xe9"}', "the text is not UTF-8"),
         (b'{"facts":2,"system":' + b"[" * 100_000, "JSON nested too deeply"),
         (b'{"facts":"\\u001b[31m"}', "contains facts of version \\x1b[31m, this volley reads 2"),
         (FACTS.replace(b'"peers": [', b'"peers": [[], ', 1), "not a table of 4 rows and columns"),
-        (re.sub(rb'"gpus": \[\s*0,', b'"gpus": [-1,', FACTS), "Expected `int` >= 0"),
-        (re.sub(rb'"index": 3', b'"index": 9223372036854775807', FACTS), "Expected `int` <= 65535"),
+        (re.sub(rb'"gpus": \[\s*0,', b'"gpus": [-1,', FACTS), "is not a whole number >= 0"),
+        (re.sub(rb'"index": 3', b'"index": 9223372036854775807', FACTS), "is not a whole number <= 65535"),
     ],
     ids=["empty", "list", "older", "no fields", "cut", "not-utf8", "deep", "version", "peers", "pair", "index"],
 )

@@ -156,7 +156,7 @@ def test_all_errors_of_a_file_are_named_with_their_lines() -> None:
     lines[5] = b'{"record":"pingpong","nonsense":true}'
     (one,) = parse_runs(b"\n".join(lines) + b"\n")
     assert [problem.partition(":")[0] for problem in one.problems] == ["line 3", "line 5", "line 6"]
-    assert "$.transport" in one.problems[0]
+    assert "transport is a whole number, and not text" in one.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_all_errors_of_a_file_are_named_with_their_lines() -> None:
     [
         (b"", r"^a\.txt is empty"),
         (b" \n\n", r"^a\.txt is empty"),
-        (b"Dear all,\n\nthere\n", r"^a\.txt contains no volley records \(line 1: JSON is malformed.*see volley list$"),
+        (b"Dear all,\n\nthere\n", r"^a\.txt contains no volley records \(line 1: no JSON: .*see volley list$"),
         (b'{"version": 1}\n' * 100, "and 95 lines more"),
         (b'{"record":"transport","facts":{"x":' + b"[" * 100_000 + b"\n", "nested too deeply"),
         (b'{"record":"\\u001b[31mred"}\n', r"\\x1b\[31mred"),
@@ -272,9 +272,9 @@ def test_a_packed_file_is_unpacked_up_to_a_bound(tmp_path: Path, monkeypatch: py
 
 def test_a_run_of_an_unknown_benchmark_and_one_with_unknown_options_are_refused_with_the_place() -> None:
     line = encode_line(run())
-    with pytest.raises(RecordError, match=r"there is no benchmark 'tennis' - at `\$\.plan\.benchmark`"):
+    with pytest.raises(RecordError, match=r"plan\.benchmark: there is no benchmark 'tennis'"):
         decode_line(line.replace(b'"benchmark":"pingpong"', b'"benchmark":"tennis"'))
-    with pytest.raises(RecordError, match=r"unknown field `speed` - at `\$\.plan\.options`"):
+    with pytest.raises(RecordError, match=r"unknown field 'speed' in plan\.options"):
         decode_line(line.replace(b'"options":{', b'"options":{"speed":1,'))
-    with pytest.raises(RecordError, match=r"at `\$\.plan\.options\.sizes_bytes\[0\]`"):
+    with pytest.raises(RecordError, match=r"plan\.options\.sizes_bytes\[0\] is not a whole number >= 0"):
         decode_line(line.replace(b'"sizes_bytes":[8', b'"sizes_bytes":[-8'))

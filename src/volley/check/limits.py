@@ -21,9 +21,9 @@ from msgspec import Meta
 
 from volley.check.cluster import TOGETHER
 from volley.check.findings import NAMED, CheckFinding
-from volley.document import Frozen, NonNegative, PositiveSeconds
+from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, why_unreadable
 from volley.errors import UserError
-from volley.files import write_file
+from volley.files import mistaken, write_file
 from volley.machine.transports import without_fault
 from volley.statistics.by_group import student
 from volley.statistics.estimates import median
@@ -105,14 +105,17 @@ def read_limits(path: Path) -> Limits:
 
 def read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T:
     """Return the content of a file that an option names."""
+    document = b""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        document = path.read_bytes()
+        return msgspec.json.decode(document, type=kind)
     except FileNotFoundError:
         raise UserError(f"{option} {path}: there is no such file{hint}") from None
     except OSError as error:
-        raise UserError(f"{option} {path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{option} {path} is not {what} of this volley: {error}") from None
+        raise UserError(f"{option}: cannot read {path}: {error.strerror}") from None
+    except UNREADABLE as error:
+        other, why = mistaken(document, str(path), ""), why_unreadable(error, document)
+        raise UserError(f"{option}: {other}" if other else f"{option} {path} is not {what}: {why}") from None
 
 
 def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[float]]) -> str:

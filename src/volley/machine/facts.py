@@ -352,6 +352,8 @@ def decode(document: bytes, name: str) -> Facts:
     try:
         found = msgspec.json.decode(document, type=dict)
         version = found.get("facts")
+        if version is None:
+            raise UserError(f"{name} contains no facts saved by volley doctor --capture: field 'facts' is missing")
         if version != FACTS_VERSION:
             raise UserError(
                 f"{name} contains facts of version {escape_controls(str(version))[:20]}, "
@@ -359,7 +361,7 @@ def decode(document: bytes, name: str) -> Facts:
             )
         return msgspec.json.decode(document, type=Facts)
     except UNREADABLE as error:
-        other, why = mistaken(document, name, "facts"), why_unreadable(error)
+        other, why = mistaken(document, name, "facts"), why_unreadable(error, document)
         raise UserError(other or f"{name} contains no facts saved by volley doctor --capture: {why}") from None
 
 

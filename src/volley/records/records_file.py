@@ -84,7 +84,7 @@ class LineReader:
             with contextlib.suppress(*UNREADABLE):
                 _refuse_versions(msgspec.json.decode(line))
             text = why_unreadable(error)
-            if text.endswith("at `$.record`"):
+            if str(error).endswith("at `$.record`"):
                 kind = text.partition("'")[2].partition("'")[0]
                 text = f"volley has no record {kind!r}; its files are lines that begin each launch with a record 'run'"
             raise RecordError(text) from None
@@ -96,13 +96,12 @@ class LineReader:
         benchmark = self._benchmarks.get(run.plan.benchmark)
         if benchmark is None:
             name = escape_controls(run.plan.benchmark)
-            raise RecordError(f"there is no benchmark {name!r} - at `$.plan.benchmark`")
+            raise RecordError(f"plan.benchmark: there is no benchmark {name!r}")
         self._load(benchmark)
         try:
             plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, benchmark.plan_type))
         except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at `$")
-            raise RecordError(escape_controls(f"{what} - at `$.plan.options{where or '`'}")) from None
+            raise RecordError(why_unreadable(error, within="plan.options")) from None
         return msgspec.structs.replace(run, plan=plan)
 
 

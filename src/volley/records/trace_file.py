@@ -374,8 +374,10 @@ def read_trace(name: str) -> Trace:
         info = msgspec.json.decode(arrays["info"].tobytes(), type=TraceInfo)
         ranks = [_rank_of(arrays, number) for number in range(sum(key.endswith(".header") for key in arrays))]
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, msgspec.MsgspecError, TypeError):
-        other = mistaken(content, shown, "trace")
-        raise UserError(other or f"{shown} is no trace of volley record, or it is damaged") from None
+        other, what = mistaken(content, shown, "trace"), "no trace of volley record, or it is damaged"
+        raise UserError(
+            other or f"{shown} is {what if content else 'empty: volley record wrote nothing to it'}"
+        ) from None
     return Trace(info, ranks, name)
 
 
