@@ -14,8 +14,9 @@ from volley.benchmarks import named
 from volley.launch import path_launch, preflight
 from volley.launch.preflight import Trials
 from volley.machine import nvml
+from volley.machine.fallbacks import fallback
 from volley.machine.nvidia_driver import has_driver
-from volley.machine.paths import CountedDevice, CountedEnd, PathCounts, RunPath, Said, fallback, path_of
+from volley.machine.paths import CountedDevice, CountedEnd, PathCounts, RunPath, Said, path_of
 from volley.machine.signals import Stop
 from volley.records.plan import Plan
 from volley.run.session import Session, prepare

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from volley.machine import nccl_words, paths
+from volley.machine.fallbacks import fallback
 from volley.machine.path_words import said_of
 from volley.machine.paths import CountedDevice, CountedEnd, PathCounts, RunPath, Said
 
@@ -196,7 +197,7 @@ and an RDMA device, which count their own bytes."""
 @pytest.mark.parametrize("name", RDMA_MACHINES)
 def test_facts_of_rdma_machines_that_others_published(name: str) -> None:
     path, words, said, change = RDMA_MACHINES[name]
-    slow = paths.fallback(path, {}, "4 MiB")
+    slow = fallback(path, {}, "4 MiB")
     assert path.words().startswith(words)
     assert (slow is not None) == bool(said)
     if slow:
@@ -210,7 +211,7 @@ def test_a_variable_that_keeps_rdma_away_is_the_reason() -> None:
         (RDMA_MACHINES["mlx5 without nvidia_peermem"][0], "UCX_IB_GPU_DIRECT_RDMA=no"),
     ):
         name, _, value = setting.partition("=")
-        slow = paths.fallback(path, {name: value}, "4 MiB")
+        slow = fallback(path, {name: value}, "4 MiB")
         assert slow
         assert slow.text.endswith(setting)
         assert slow.unset == [name]
@@ -241,7 +242,7 @@ def test_what_other_programs_sent_over_the_loopback_makes_the_path_uncertain() -
     """Three times the bytes: nothing is known but what the library says."""
     busy = device("lo", 6.0, rate=None)
     unknown = found(busy, hosts=HERE)
-    assert (unknown.kind, paths.fallback(unknown, {}, "1 MiB")) == ("", None)
+    assert (unknown.kind, fallback(unknown, {}, "1 MiB")) == ("", None)
     assert unknown.words() == "unknown, because 3.0 times what was sent was counted, so other programs sent as well"
     assert unknown.in_short() == unknown.words()
     in_memory = found(busy, lines=[line.format("sm") for line in OPEN_MPI], mpi="Open MPI v5.0.11", hosts=HERE)
@@ -341,8 +342,8 @@ def test_messages_of_gpus_go_from_one_to_the_other_or_through_the_host(
     assert path.words().startswith(kind or "unknown")
     named = {"NCCL_P2P_DISABLE": "1", "UCX_TLS": "tcp"}
     slower = kind.startswith("memory") and (transport == "nccl" or size == SIZE)
-    assert (paths.fallback(path, named, "1 MiB") is not None) == slower
-    assert paths.fallback(path, {}, "1 MiB") is None
+    assert (fallback(path, named, "1 MiB") is not None) == slower
+    assert fallback(path, {}, "1 MiB") is None
 
 
 def between_gpus(
@@ -401,28 +402,28 @@ def test_the_links_of_gpus_say_what_carried_the_bytes(
 def test_bytes_that_did_not_go_over_nvlink_are_a_finding() -> None:
     """Also where the library says that one GPU reads from the other."""
     over_pcie = {"NVLink": 0.0, "PCIe": 1.1}
-    slow = paths.fallback(between_gpus(over_pcie, P2P), {}, "1 MiB")
+    slow = fallback(between_gpus(over_pcie, P2P), {}, "1 MiB")
     assert slow
     assert (slow.text, slow.change) == (
         "1 MiB over PCIe (P2P/CUMEM/read) though NVLink joins the GPUs",
         "NCCL_P2P_LEVEL=NVL",
     )
-    hidden = paths.fallback(between_gpus(over_pcie, SHM), {"NCCL_P2P_DISABLE": "1"}, "1 MiB")
+    hidden = fallback(between_gpus(over_pcie, SHM), {"NCCL_P2P_DISABLE": "1"}, "1 MiB")
     assert hidden
     assert hidden.text == (
         "1 MiB through the memory of the host (SHM/direct/direct) though NVLink joins the GPUs: "
         "the environment sets NCCL_P2P_DISABLE=1"
     )
     assert (hidden.unset, hidden.change) == (["NCCL_P2P_DISABLE"], "")
-    assert paths.fallback(between_gpus({"NVLink": 0.0}, SHM), {}, "1 MiB")  # a GPU that counts no bytes over PCIe
-    assert paths.fallback(between_gpus(over_pcie, [], transport="peer"), {}, "1 MiB")
+    assert fallback(between_gpus({"NVLink": 0.0}, SHM), {}, "1 MiB")  # a GPU that counts no bytes over PCIe
+    assert fallback(between_gpus(over_pcie, [], transport="peer"), {}, "1 MiB")
     for path in (
         between_gpus({"NVLink": 1.0, "PCIe": 0.1}, P2P),
         between_gpus(over_pcie, P2P, joined=False),
         between_gpus({"NVLink": 0.0, "PCIe": 0.1}, P2P),  # counters that always say 0, as in some virtual machines
         between_gpus({"NVLink": 0.0, "PCIe": 0.1}, []),
     ):
-        assert paths.fallback(path, {}, "1 MiB") is None
+        assert fallback(path, {}, "1 MiB") is None
 
 
 def test_ranks_that_share_a_gpu_count_the_messages_of_both() -> None:
@@ -478,7 +479,7 @@ UNEXPLAINED = [line for line in OPEN_MPI if "failure" not in line]
         ),
         (
             found(device("lo", 2.0, rate=None), hosts=("a", "a"), lines=UNEXPLAINED), {"OMPI_MCA_btl": "tcp,self"},
-            "64 KiB over TCP on lo although both ranks are on a; the environment sets OMPI_MCA_btl=tcp,self",
+            "64 KiB over TCP on lo although both ranks are on a: the environment sets OMPI_MCA_btl=tcp,self",
             ["OMPI_MCA_btl"], "",
         ),
     ],
@@ -486,9 +487,9 @@ UNEXPLAINED = [line for line in OPEN_MPI if "failure" not in line]
 def test_a_slower_way_is_found(
     path: RunPath, environment: dict[str, str], text: str, unset: list[str], change: str
 ) -> None:
-    fallback = paths.fallback(path, environment, "64 KiB")
-    assert fallback
-    assert (fallback.text, list(fallback.unset), fallback.change) == (text, unset, change)
+    slow = fallback(path, environment, "64 KiB")
+    assert slow
+    assert (slow.text, list(slow.unset), slow.change) == (text, unset, change)
 
 
 @pytest.mark.parametrize(
@@ -505,7 +506,7 @@ def test_a_slower_way_is_found(
     ids=range(7),
 )  # fmt: skip
 def test_no_way_is_blamed_without_a_reason(path: RunPath) -> None:
-    assert paths.fallback(path, {}, "64 KiB") is None
+    assert fallback(path, {}, "64 KiB") is None
 
 
 def test_a_path_of_another_form_is_none() -> None:

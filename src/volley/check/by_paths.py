@@ -10,6 +10,7 @@ from shlex import quote
 from volley.check.findings import NAMED, CheckFinding
 from volley.check.places import Names
 from volley.machine import paths
+from volley.machine.fallbacks import fallback
 from volley.records.run_log import RunLog
 from volley.text import count, grouped, join_few
 from volley.units import format_size
@@ -40,7 +41,7 @@ def by_paths(log: RunLog, names: Names) -> Iterator[CheckFinding]:
         others = tuple(node for node in of_node if node not in like)
         most = of_node[like[0]][2]
         said = f"{len(like)} of {count(len(of_node), 'node')}: {most.in_short()}"
-        slow = paths.fallback(most, log.run.environment if log.run else {}, format_size(largest))
+        slow = fallback(most, log.run.environment if log.run else {}, format_size(largest))
         finding = partial(CheckFinding, layer=f"path, {format_size(largest)}, {transport}", evidence="population")
         if others:
             why = f"{of_node[others[0]][2].in_short()}; {said}"

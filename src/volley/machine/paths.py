@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -33,10 +32,6 @@ SMALLEST_COUNTED = 1 << 12
 PEER_ACCESS = "peer access"
 _DIRECT = re.compile(rf"cuda_ipc|\bP2P/|{PEER_ACCESS}")
 """In the words of UCX and NCCL, and of CUDA's own transports: one GPU reads or writes the memory of the other."""
-_STAGED = re.compile(r"cuda_copy|frag host|fragmented")
-"""In UCX's: it copies GPU memory to the host, piece by piece."""
-_LONG_BYTES = 1 << 20
-"""Shorter messages that MPI sends from GPU to GPU may go through the host because that takes less time."""
 _LEAST_SHARE = {True: 0.05, False: 0.25}
 """A device with less of the bytes than this, or of the few packets, carried something else."""
 _LEAST_SEEN, _MOST_SEEN = 0.5, {True: 1.2, False: 4.0}
@@ -49,8 +44,6 @@ _OVER_TCP, _IN_MEMORY = (
 """In the words of libraries: the loopback is theirs, or memory is and the loopback is another program's."""
 NVLINK = "NVLink"
 """How the engine calls the NVLinks of a GPU; what it calls PCIe is the GPU's link to everything else."""
-_FASTER = 1.5
-"""A device that does nothing is worth a word if it is so many times as fast as the one that carried the bytes."""
 ONLY_HERE = ("lo", "docker", "virbr", "br-", "cni", "veth", "lxc")
 """How interfaces begin that lead to nothing but containers and virtual machines of one host."""
 
@@ -382,97 +375,3 @@ def _idle_nvlink(counts: PathCounts, ends: Sequence[PathEnd], said: Said) -> lis
     used = {device.name for end in ends for device in end.devices}
     through_host = said.protocol and not _DIRECT.search(said.protocol)
     return [DeviceShare(NVLINK, gpu=True)] if joined and NVLINK not in used and (used or through_host) else []
-
-
-# ------------------------------------------------------------------------------------------------------ fallbacks
-
-_CHOICES = {
-    "NCCL": (
-        re.compile(r"NCCL_(NET|NET_PLUGIN|IB_\w+|SOCKET_IFNAME|NET_GDR_LEVEL|P2P_\w+|SHM_DISABLE)"),
-        "NCCL_IB_HCA={}",
-        "NCCL_SOCKET_IFNAME={}",
-    ),
-    "Open MPI ob1": (
-        re.compile(r"OMPI_MCA_(pml|btl|btl_tcp_if_\w+)"),
-        "OMPI_MCA_pml=ucx",
-        "OMPI_MCA_btl_tcp_if_include={}",
-    ),
-    "CUDA": (re.compile("(?!)"), "", ""),
-    "UCX": (re.compile(r"UCX_(TLS|NET_DEVICES|IB_GPU_DIRECT_RDMA)"), "UCX_NET_DEVICES={}:1", "UCX_NET_DEVICES={}"),
-    "": (
-        re.compile(r"FI_(PROVIDER|\w+_IFACE)|I_MPI_(FABRICS|OFI_PROVIDER)|OMPI_MCA_mtl\w*"),
-        "FI_PROVIDER={}",
-        "FI_TCP_IFACE={}",
-    ),
-}
-"""By the beginning of the library: the variables that choose a network, and what chooses an RDMA device or an
-interface; CUDA has none, and the last one is libfabric."""
-_PROVIDERS = {"rdmap": "efa", "efa": "efa", "hfi1": "opx", "cxi": "cxi"}
-"""Of libfabric, by the beginning of the name of a device; other devices have ``verbs``, and UCX knows them."""
-_BY_LIBFABRIC = {True: "NCCL_NET_PLUGIN=aws-ofi", False: "OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi"}
-"""What makes NCCL, and an Open MPI, take such a device."""
-_SLINGSHOT = "hsn"
-"""How the interfaces of its cards begin, whose RDMA is in no list of devices."""
-
-
-@dataclass(frozen=True)
-class Fallback:
-    """Messages that went a slower way than the hosts have."""
-
-    text: str
-    unset: Sequence[str]
-    """Variables that chose it."""
-    change: str
-    """The variable with which another launch proves what the other device does."""
-
-
-def fallback(path: RunPath, environment: Mapping[str, str], sizes: str) -> Fallback | None:
-    """Return what is wrong with a path, with the reason where one is known; ``None``: nothing that is known.
-
-    Args:
-        path: of messages of these ``sizes``, in words.
-        environment: the variables of the ranks.
-    """
-    chosen, by_device, by_interface = next(each for begin, each in _CHOICES.items() if path.library.startswith(begin))
-    unset = [name for name in environment if chosen.fullmatch(name)]
-    why = (
-        f"the environment sets {join_words(f'{name}={environment[name]}' for name in unset)}" if unset else path.reason
-    )
-    by_size = path.transport.startswith("aware") and path.size_bytes < _LONG_BYTES  # NCCL has one way for all sizes
-    nccl = path.library.startswith("NCCL")
-    through_host = path.kind.startswith("memory of the host")
-    if path.of_gpus and not (path.apart or by_size or path.kind == "TCP") and (path.idle or (through_host and unset)):
-        way = "through the memory of the host" if through_host else f"over {path.over()}"
-        text = f"{sizes} {way} ({path.protocol})" if path.protocol else f"{sizes} {way}"
-        text += " though NVLink joins the GPUs" if path.idle else ""
-        change = "NCCL_P2P_LEVEL=NVL" if nccl and not unset else ""
-        return Fallback(f"{text}: {why}" if why else text, unset, change)
-    staged = path.protocol and "GDR" not in path.protocol if nccl else not by_size and _STAGED.search(path.protocol)
-    if path.kind == "RDMA" and path.of_gpus and staged:
-        text = f"{sizes} over RDMA on {path.over()} without GPUDirect, through the memory of both hosts"
-        return Fallback(
-            f"{text}: {why}" if why else text,
-            unset,
-            "" if unset else "NCCL_NET_GDR_LEVEL=SYS" if nccl else "UCX_IB_GPU_DIRECT_RDMA=yes",
-        )
-    if path.kind != "TCP":
-        return None
-    over = f"{sizes} over TCP on {path.over()}"
-    if not path.apart:
-        text = f"{over} although both ranks are on {path.ends[0].host}"
-        return Fallback(f"{text}; {why}" if why else text, unset, "")
-    slowest = min((device.rate_bits_per_s or 0 for device in path.devices), default=0)
-    better = next(
-        (each for each in path.idle if each.rdma or (slowest and (each.rate_bits_per_s or 0) > _FASTER * slowest)), None
-    )
-    if better is None and any(device.name.startswith(_SLINGSHOT) for device in path.devices):
-        better = DeviceShare("cxi", rdma=True)
-    if better is None:
-        return None
-    provider = next((name for begin, name in _PROVIDERS.items() if better.name.startswith(begin)), "")
-    if provider and not by_device.startswith("FI_"):
-        by_device = _BY_LIBFABRIC[nccl]
-    named = provider or "verbs" if by_device.startswith("FI_") else better.name
-    change = by_device.format(named) if better.rdma else by_interface.format(better.name)
-    text = f"{over} though {device_words(better)} is up on both hosts"
-    return Fallback(f"{text}: {why}" if why else text, unset, "" if unset else change)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from volley.machine import paths
+from volley.machine.fallbacks import fallback
 from volley.machine.paths import LARGEST_TRIED, LIKE_HOST, Algorithm, RunPath
 from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries
@@ -105,7 +106,7 @@ def path_findings(series: LaunchSeries) -> Iterator[Note]:
     """Yield what went a slower way than the hosts have: of each transport the largest messages that did."""
     plan, environment = series.plan, series.run.environment if series.run else {}
     for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
-        slow = [(each, paths.fallback(each[-1], environment, _sizes(each))) for each in _alike(those)]
+        slow = [(each, fallback(each[-1], environment, _sizes(each))) for each in _alike(those)]
         for _, found in [each for each in slow if each[1]][-1:]:
             if found and plan:
                 again = command_again(plan.benchmark.replace("_", "-"), plan)

@@ -22,9 +22,9 @@ from volley.doctor.findings import (
 from volley.doctor.mpi_settings import without_interfaces
 from volley.doctor.remedies import SEND, end_of_job, end_of_refusal, unset_one_of
 from volley.machine.facts import Facts
+from volley.machine.fallbacks import fallback
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
 from volley.machine.mpi_words import limit_in
-from volley.machine.paths import fallback
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
 from volley.text import join_few, join_words
