@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 from example_records import plan, run
+from screens import SCREENS, check_screen
 from volley import cli
 from volley.machine.paths import DeviceShare, PathEnd, RunPath
 from volley.records.records_file import encode_line
+from volley.topo.rails import picture
 
 RAILS = [DeviceShare(f"mlx5_{number}", True, 4e11, 0.5, 0.5) for number in range(2)]
 WHOLE = DeviceShare("mlx5_0", True, 4e11, 1.0, 1.0)
@@ -50,6 +52,14 @@ def test_the_longest_messages_of_a_transport_are_listed(tmp_path: Path, capsys: 
     assert cli.main(["topo", "--from", saved(tmp_path, *BETWEEN), "--transport", "aware", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert msgspec.convert(document["path"], RunPath) == BETWEEN[2]
+
+
+def test_the_picture_is_the_one_that_was_looked_at() -> None:
+    fast = [DeviceShare(f"mlx5_{number}", True, 4e11, 0.5, 0.5) for number in range(2)]
+    rails = [PathEnd(rank, host, fast, "0000:3b:00.0") for rank, host in enumerate(("cn1", "cn2"))]
+    idle = [DeviceShare("mlx5_2", True, 4e11), DeviceShare("eth0", False, 1e10)]
+    drawn = picture(RunPath("nccl", 1 << 22, 1 << 23, 1.0, "NCCL 2.28.9", "NET/IB/0/GDRDMA", rails, idle=idle))
+    check_screen(SCREENS / "hosts.svg", drawn)
 
 
 @pytest.mark.parametrize(
