@@ -997,7 +997,7 @@ static void finish(void) {
 // addresses, and of what the GPU did, which has the time. CUPTI takes one subscriber; if there is another one, the
 // trace has no copies.
 
-enum { ASYNCHRONOUS = 1, IN_MPI = 2 };
+enum { ASYNCHRONOUS = 1, IN_MPI = 2, TO_HOST = 4, TO_GPU = 8 };
 
 struct copy {
   uint64_t begin, end;  // of a call in ticks; of the work of a GPU in ns of CLOCK_REALTIME
@@ -1063,7 +1063,9 @@ static void on_call(void* user, int domain, uint32_t id, const struct site* site
     copy.to = w[(int)w[DESTINATION + 2] == HOST ? DESTINATION + 3 : DESTINATION + 4] +
               w[DESTINATION + 1] * w[DESTINATION + 6] + w[DESTINATION];
     copy.bytes = w[14] * w[15];
+    copy.flags |= (int)w[SOURCE + 2] == HOST ? TO_GPU : (int)w[DESTINATION + 2] == HOST ? TO_HOST : 0;
   } else {
+    copy.flags |= strstr(site->name, "HtoD") != NULL ? TO_GPU : strstr(site->name, "DtoH") != NULL ? TO_HOST : 0;
     copy.to = w[0];
     copy.from = w[1];
     copy.bytes = w[2];

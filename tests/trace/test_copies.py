@@ -14,7 +14,7 @@ from volley.benchmarks.replay.program import build
 from volley.launch.engine_path import engine_path
 from volley.records.trace_calls import resolve
 from volley.records.trace_copies import _seconds
-from volley.records.trace_file import ASYNCHRONOUS, read_trace
+from volley.records.trace_file import ASYNCHRONOUS, COPY, read_trace
 
 SOURCE = Path(__file__).with_name("copies.c")
 ROUNDS = 10
@@ -81,10 +81,13 @@ def _bytes_on_gpu(words: list[int]) -> list[list[int]]:
 
 
 def test_the_wait_for_earlier_work_is_no_part_of_a_copy() -> None:
-    """The second copy waits 2 ms for a kernel; the third one is asynchronous; the fourth ends before the GPU begins."""
-    flags = np.array([0, 0, ASYNCHRONOUS, 0])
-    begin_s = np.array([0.0, 1.0, 2.0, 3.0])
-    end_s = begin_s + np.array([20e-6, 2020e-6, 4e-6, 6e-6])
-    gpu_begin_s = begin_s + np.array([8e-6, 2008e-6, 300e-6, 9e-6])
-    seconds = _seconds(flags, begin_s, end_s, gpu_begin_s, np.array([5e-6, 5e-6, 7e-6, 1e-6]))
-    assert seconds == pytest.approx([20e-6, 20e-6, 7e-6, 6e-6])
+    """The second copy waits 2 ms for a kernel; the third one is asynchronous; the fourth ends before the GPU begins; of
+    the last two the work is unknown."""
+    made = np.zeros(6, COPY)
+    made["flags"][2] = ASYNCHRONOUS
+    begin_s = np.arange(6.0)
+    end_s = begin_s + np.array([20e-6, 2020e-6, 4e-6, 6e-6, 9e-6, 900e-6])
+    gpu_begin_s = begin_s + np.array([8e-6, 2008e-6, 300e-6, 9e-6, np.nan, np.nan])
+    gpu_s = np.array([5e-6, 5e-6, 7e-6, 1e-6, np.nan, np.nan])
+    seconds = _seconds(made, np.ones(6), begin_s, end_s, gpu_begin_s=gpu_begin_s, gpu_s=gpu_s)
+    assert seconds == pytest.approx([20e-6, 20e-6, 7e-6, 6e-6, 9e-6, 9e-6])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from volley.records.trace_calls import Calls, Operation, RankCalls
-from volley.records.trace_file import ASYNCHRONOUS, IN_MPI, Trace
+from volley.records.trace_file import ASYNCHRONOUS, IN_MPI, TO_GPU, TO_HOST, Trace
 
 _TO_GPU, _TO_HOST = 1, 2
 """The work of a copy (CUpti_ActivityMemcpyKind)."""
@@ -49,7 +49,7 @@ def copies_of(trace: Trace, calls: Calls) -> list[Copies]:
 def _of_rank(trace: Trace, calls: RankCalls) -> Iterator[Copies]:
     made, work, gpu_begin_s, gpu_s = _joined(trace, calls)
     begin_s, end_s = (trace.seconds(calls.trace, made[name]) for name in ("begin", "end"))
-    seconds = _seconds(made["flags"], begin_s, end_s, gpu_begin_s, gpu_s)
+    seconds = _seconds(made, work, begin_s, end_s, gpu_begin_s=gpu_begin_s, gpu_s=gpu_s)
     in_mpi = made["flags"] & IN_MPI != 0
     around = np.searchsorted(calls.begin_s, begin_s, "right") - 1
     for to_host in (True, False):
@@ -70,26 +70,35 @@ def _of_rank(trace: Trace, calls: RankCalls) -> Iterator[Copies]:
 
 
 def _joined(trace: Trace, calls: RankCalls) -> tuple[Any, Any, Any, Any]:
-    """Return the calls of which the work is known, which work it is, when the GPU began it, and its time in s."""
+    """Return the calls, which work each is, when the GPU began it (s), and its time in s; NaN where it is unknown."""
     rows = calls.trace.copies
     made, work = rows[rows["work"] == 0], np.sort(rows[rows["work"] > 0], order=["correlation", "begin"])
     first, last = (np.searchsorted(work["correlation"], made["correlation"], side) for side in ("left", "right"))
     known = last > first
-    made, first, last = made[known], first[known], last[known]
     spent_ns = np.concatenate([[0], np.cumsum(work["end"] - work["begin"], dtype=np.int64)])
-    begin_s = (work["begin"][first].astype(np.int64) - trace.origin_ns) * 1e-9
-    return made, work["work"][first], begin_s, (spent_ns[last] - spent_ns[first]) * 1e-9
+    to_host, to_gpu = (made["flags"] & flag != 0 for flag in (TO_HOST, TO_GPU))
+    which = np.where(to_host, _TO_HOST, np.where(to_gpu, _TO_GPU, 0))
+    begin_s, work_s = np.full(len(made), np.nan), np.full(len(made), np.nan)
+    which[known] = work["work"][first[known]]
+    begin_s[known] = (work["begin"][first[known]].astype(np.int64) - trace.origin_ns) * 1e-9
+    work_s[known] = (spent_ns[last] - spent_ns[first])[known] * 1e-9
+    return made, which, begin_s, work_s
 
 
-def _seconds(flags: Any, begin_s: Any, end_s: Any, gpu_begin_s: Any, gpu_s: Any) -> Any:
-    """Return what each copy takes, in s: of an asynchronous one the work alone."""
-    waits = flags & ASYNCHRONOUS == 0
+def _seconds(made: Any, work: Any, begin_s: Any, end_s: Any, *, gpu_begin_s: Any, gpu_s: Any) -> Any:
+    """Return what each copy takes, in s: of an asynchronous one the work alone, and of one whose work is unknown as
+    long as the quickest call of its direction and size."""
+    waits, took_s = made["flags"] & ASYNCHRONOUS == 0, end_s - begin_s
     ahead_s = np.maximum(gpu_begin_s - begin_s, 0.0)
-    least_s = ahead_s[waits].min() if waits.any() else 0.0
-    took_s = end_s - begin_s
+    least_s = np.nanmin(ahead_s[waits], initial=np.inf)
     # A call may end before the GPU begins: the driver has taken the data.
     alone_s = np.where(gpu_begin_s < end_s, took_s - ahead_s + least_s, took_s)
-    return np.where(waits, np.minimum(alone_s, took_s), gpu_s)
+    seconds = np.where(waits, np.minimum(alone_s, took_s), gpu_s)
+    unknown = np.isnan(gpu_begin_s)
+    for which, nbytes in sorted(set(zip(work[unknown].tolist(), made["bytes"][unknown].tolist(), strict=True))):
+        alike = unknown & (work == which) & (made["bytes"] == nbytes)
+        seconds[alike] = took_s[alike].min()
+    return seconds
 
 
 def _operations(calls: RankCalls, made: Any, begin_s: Any, end_s: Any, *, to_host: bool) -> list[Operation | None]:

@@ -88,7 +88,7 @@ _COPIES = {"copies": COPY}
 
 DEVICE, DEVICE2, IN_PLACE, ANY_SOURCE, MATCHED, FAILED, LIST_LOST = (1 << bit for bit in range(7))
 """The flags of an event."""
-ASYNCHRONOUS, IN_MPI = 1, 2
+ASYNCHRONOUS, IN_MPI, TO_HOST, TO_GPU = (1 << bit for bit in range(4))
 """The flags of a copy."""
 ANY, NOBODY = -1, -2
 """Of peers and tags: any source or tag; ``MPI_PROC_NULL``."""
