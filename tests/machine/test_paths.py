@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -304,6 +305,11 @@ def test_ucx_names_the_way_of_each_size() -> None:
     assert small.protocol.startswith("eager short")
     assert large.protocol.startswith("rendezvous")
     assert found(lines=lines, size=8).protocol == ""  # the tables are of another connection
+    assert large.lanes == large.protocol.rpartition(", ")[2]
+    row = re.compile(r"(\| *\d+\w*\.\.inf *\|)[^|]*\|[^|]*\|")
+    piped = [row.sub(r"\1 rendezvous pipeline cuda_copy, frag host | |", line) for line in lines]
+    way = found(lines=piped, hosts=("a", "a"), size=1 << 22)
+    assert (way.protocol, way.lanes) == ("rendezvous pipeline cuda_copy, frag host", "")
 
 
 def test_nccl_says_its_channels() -> None:

@@ -194,19 +194,25 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """True if the messages are in the memory of GPUs."""
         return self.transport.startswith(("aware", "nccl", *BY_PEER_ACCESS))
 
+    @property
+    def lanes(self) -> str:
+        """The last part of the library's words, which names the way; empty if UCX names none, as of its pipelines."""
+        first, _, last = self.protocol.rpartition(", ")
+        return "" if first and "/" not in last else last
+
     def in_short(self) -> str:
         """Return what is equal for all messages that go one way: ``TCP over eth0 (10 Gbit/s), UCX``."""
         if not self.kind:
             return self.words()
-        if not self.devices:  # the last part of UCX's words names the way
-            return ", ".join(filter(None, (self.kind, self.library, self.protocol.rpartition(", ")[2])))
+        if not self.devices:
+            return ", ".join(filter(None, (self.kind, self.library, self.lanes)))
         out, back = (
             join_words(sorted(device_words(each) for each in self.ends[0].devices if getattr(each, way)))
             for way in ("sent", "received")
         )
         way = out if out == back else f"{out}, back over {back}"
         unused = join_few(map(device_words, self.idle), 2)
-        said = self.protocol.rpartition(", ")[2] if any(device.gpu for device in self.devices) else ""
+        said = self.lanes if any(device.gpu for device in self.devices) else ""
         return ", ".join(filter(None, (f"{self.kind} over {way}", self.library, said, unused and f"idle: {unused}")))
 
     def words(self) -> str:

@@ -104,7 +104,7 @@ def sent_by(lines: Iterable[str], memory: str, size_bytes: int, calls: str, *, a
     # The side that moves the data reports the lanes of a rendezvous; the sender only estimates them.
     moved = [table for table in tables if table.operation.startswith("rendezvous data")]
     known = _row_of(size_bytes, moved) if row.estimated else None
-    return f"{row.protocol}, {(known or row).lanes}"
+    return ", ".join(filter(None, (row.protocol, (known or row).lanes)))
 
 
 def _row_of(size_bytes: int, tables: Sequence[ProtocolTable]) -> SizeRange | None:

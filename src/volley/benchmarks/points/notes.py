@@ -55,7 +55,7 @@ def _range(each: SizeRange, found: list[SizeRange], rendezvous: str | None) -> s
     estimated = each.estimated and each.protocol.startswith(RENDEZVOUS)
     lanes = rendezvous if estimated and rendezvous else each.lanes
     through = " through host memory" if _HOST_MEMORY.match(lanes) else ""
-    return f"{sizes} by {each.protocol}{through} ({lanes})"
+    return f"{sizes} by {each.protocol}{through}{lanes and f' ({lanes})'}"
 
 
 _MAX_REASONS = 3
