@@ -181,6 +181,8 @@ def test_suspects_and_controls_are_measured_in_turn() -> None:
     assert {pairs[0], pairs[2]} == {(0, 2), (2, 0)}
     assert len(pairs) == len(set(pairs)) == 2 + slow_pairs.CONTROLS
     assert next_pairs([both({})]) == []
+    fast = {(1, 3): 0.7, (3, 1): 0.7}  # as far from the others as what is slow is no control
+    assert not fast.keys() & set(next_pairs([both({**SLOW, **fast})]))
 
 
 def test_what_is_judged_is_the_least_disturbed_time() -> None:
