@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,20 @@ def test_the_first_record_ends_the_time_limit_of_the_start_and_teaches_that_of_t
     with Stop() as stop, EngineProcess(Start("none", slow, {}, os.environ, patience=patience), stop) as process:
         assert len(list(process.lines(plan))) == 2
     assert patience.until_first_record_s(0.5) == 0.5 + patience.seen_s[0] < 10
+
+
+def test_a_start_that_does_not_come_is_not_waited_for_twice() -> None:
+    patience = Patience(start_s=1.0, most_s=8.0)
+    plan = Plan(benchmark="probe", transports=[], options={}, watchdog_s=9.0)
+    assert patience.until_first_record_s(9.0) == 8.0
+    first = replace(patience, most_s=0.5)  # of a job before the one that measures
+    start = Start("none", ("sleep", "600"), {}, os.environ, patience=first)
+    with Stop() as stop, EngineProcess(start, stop) as process:
+        assert list(process.lines(plan)) == []
+    assert "no measurement had begun 0.5 s after" in process.ending.reason()
+    assert patience.until_first_record_s(9.0) == 7.5
+    patience.missed_s.append(1000.0)
+    assert 0 < patience.until_first_record_s(9.0) < 8.0
 
 
 def test_talk_on_both_streams_is_not_data_and_is_harmless(

@@ -270,9 +270,11 @@ class EngineProcess:
         with the first record.  ``watchdog_s`` is its time if it is not that of the plan.
         """
         within_s = self._patience.until_first_record_s(plan.watchdog_s if watchdog_s is None else watchdog_s)
-        sentence = f"no measurement had begun {within_s:g} s after the start of {self._program}; killed it"
+        missed_s = self._patience.missed_s
+        before = "".join(f", and {each:g} s after a start before it" for each in missed_s)
+        sentence = f"no measurement had begun {within_s:g} s after the start of {self._program}{before}; killed it"
         awaited = f"the start of {count(plan.world_size, 'rank')}"
-        option = "--budget" if within_s == self._patience.most_s else "--watchdog"
+        option = "--budget" if within_s + sum(missed_s) == self._patience.most_s else "--watchdog"
         self._limit(within_s, sentence, awaited, f"; a larger {option} waits longer")
         self._unsent = memoryview(msgspec.json.encode(plan) + b"\n")
         os.set_blocking(self._stdin.fileno(), False)
@@ -295,6 +297,8 @@ class EngineProcess:
                 self._ranks_here = bool(self._child.scratch) or (self._own_session and self._has_ranks())
             self._look_at = time.monotonic() + _LOOK_EVERY_S
             yield line
+        if (self._killed or "").startswith(sentence):
+            self._patience.missed_s.append(within_s)
 
     def records(self, plan: Plan, read: Callable[[bytes], Any]) -> Iterator[tuple[bytes, Any]]:
         for line in self.lines(plan):

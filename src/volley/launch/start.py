@@ -47,8 +47,16 @@ class Patience:
     seen_s: list[float] = field(default_factory=list, compare=False)
     """The time until the first record of the jobs so far: a later job may take as long as the longest of them."""
 
+    missed_s: list[float] = field(default_factory=list, compare=False)
+    """How long jobs were waited for that did not start: so long a later one is not waited for again."""
+
     def until_first_record_s(self, watchdog_s: float) -> float:
-        return min(watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s), self.most_s)
+        whole_s = min(watchdog_s + (max(self.seen_s) if self.seen_s else self.start_s), self.most_s)
+        return max(whole_s - sum(self.missed_s), min(_SHORTEST_AGAIN_S, whole_s))
+
+
+_SHORTEST_AGAIN_S = 5.0
+"""A job is waited for so long, whatever time was lost before."""
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,8 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
             return Saturation(at_least or result.pairs, result.pairs)
         if at_least is None and not any(each.above(WORTHWHILE) for each in known):
             at_least = result.pairs
-    return Saturation(at_least or measured[-1].pairs, None)
+    # That at least the fewest measured pairs are needed says nothing.
+    return None if at_least == measured[0].pairs else Saturation(at_least or measured[-1].pairs, None)
 
 
 def observables(log: RunLog) -> Iterator[Observable]:
@@ -311,9 +312,9 @@ def _saturations(result: Rates) -> Iterator[Table]:
     rows: list[Row] = [
         [Cell(size, text=format_size(size)), *(str(found.get((name, size)) or "–") for name in names)] for size in sizes
     ]
-    legend = f"more pairs than these send less than {(WORTHWHILE - 1) * 100:.0f} % more in total"
-    legend += "; ≥: more pairs may send more; –: unknown"
-    yield Table([Column("size"), *map(Column, names)], rows, title="pairs that saturate", legend=[legend])
+    legend = f"the fewest pairs of which no larger number sends {(WORTHWHILE - 1) * 100:.0f} % more in total"
+    legend += "; ≥: at least, because more pairs may send more; –: unknown"
+    yield Table([Column("size"), *map(Column, names)], rows, title="pairs that are enough", legend=[legend])
 
 
 def _charts(result: Rates) -> Iterator[Chart]:
