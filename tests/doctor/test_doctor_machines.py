@@ -59,6 +59,7 @@ def test_checks_read_nothing_but_their_argument() -> None:
         f"volley.{name}"
         for name in (
             "machine.facts",
+            "machine.fallbacks",
             "machine.job_facts",
             "machine.finding",
             "machine.health",

@@ -145,7 +145,7 @@ class Player {
   Player(const Context& context, Program& program)
       : program_(program),
         rank_(context.rank),
-        places_{Place(MemoryKind::host, program, 0), Place(MemoryKind::device, program, 1)},
+        places_{ReplayMemory(MemoryKind::host, program, 0), ReplayMemory(MemoryKind::device, program, 1)},
         requests_(static_cast<std::size_t>(program.slots)),
         pending_(requests_.size()) {
     try {
@@ -179,13 +179,13 @@ class Player {
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
   [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
   void release() {
-    for (const Place& place : places_) place.release();
+    for (const ReplayMemory& place : places_) place.release();
   }
 
  private:
   // The buffers in one kind of memory, if there are any.
-  struct Place {
-    Place(MemoryKind kind, const Program& program, std::size_t number) {
+  struct ReplayMemory {
+    ReplayMemory(MemoryKind kind, const Program& program, std::size_t number) {
       const auto arena_bytes = static_cast<std::size_t>(program.arena_bytes[number]);
       const auto scratch_bytes = static_cast<std::size_t>(program.scratch_bytes[number]);
       if (arena_bytes > 0) arena = (memory = make_memory(kind))->reserve(arena_bytes).send;
@@ -200,7 +200,7 @@ class Player {
     std::byte* arena = nullptr;
     Buffers both;
   };
-  [[nodiscard]] const Place& place(const ReplaySide& side) const {
+  [[nodiscard]] const ReplayMemory& place(const ReplaySide& side) const {
     return places_[static_cast<std::size_t>(side.on_device)];
   }
   [[nodiscard]] std::byte* at(const ReplaySide& side) const { return place(side).arena + side.offset; }
@@ -383,7 +383,7 @@ class Player {
 
   const Program& program_;
   const int rank_;  // in the world
-  const std::array<Place, 2> places_;
+  const std::array<ReplayMemory, 2> places_;
   std::vector<Communicator> comms_;
   std::vector<MPI_Request> requests_;
   std::vector<const ReplayStep*> pending_;  // by slot: what has begun and brings data

@@ -206,11 +206,11 @@ def between(facts: Facts) -> DoctorFinding:
     if not job.complete or not points:
         known = end_of_job(job, facts) or unset_one_of(job.why, place_of(facts))
         again = SEND if len(names) == 2 else "volley collective"
-        remedy = known or f"{again} --hosts {quote(','.join(names))} shows the whole output"
+        remedy = known or f"{again} --hosts {quote(','.join(names))}  # shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     on_gpus, alone = found.device_job, facts.mpi_device.value
     if on_gpus and not on_gpus.sends_gpu_memory and (alone is None or alone.sends_gpu_memory):
-        again = f"{SEND} -t aware --hosts {quote(','.join(names))} shows the whole output"
+        again = f"{SEND} -t aware --hosts {quote(','.join(names))}  # shows the whole output"
         remedy = end_of_job(on_gpus, facts) or again
         said = "MPI sends host memory between the hosts, but not GPU memory"
         return job_failed(on_gpus, said, remedy, BETWEEN_SIZES[-1])
@@ -222,7 +222,7 @@ def between(facts: Facts) -> DoctorFinding:
     if path and (slow := fallback(path, facts.environment, format_size(path.size_bytes))):
         place = place_of(facts)
         other = f"{slow.change} {SEND} --hosts {quote(','.join(names[:2]))}"
-        remedy = place.unset(slow.unset) or f"{other} shows the other way"
+        remedy = place.unset(slow.unset) or f"{other}  # shows the other way"
         unknown = facts.limits.value is None or facts.limits.value.rdma_errors is None  # whether it is in the container
         if place.container and unknown and path.idle[0].rdma and not slow.unset:
             remedy = f"{place.start_with('rdma')}; then {remedy}"
