@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from doctor_states import GOOD, STATES
+from doctor_states import GOOD, RANKS, STATES
 from further_situations import FURTHER
 from machine_facts import changed
 from reported_situations import SITUATIONS as KNOWN
@@ -73,6 +73,7 @@ WINDOWS = re.compile(
 
 
 Remedy = tuple[str, Facts, DoctorFinding, str]
+Findings = dict[str, tuple[str, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +175,64 @@ def test_a_name_that_is_no_variable_is_never_typed_into_a_shell() -> None:
     for name in ("NCCL_P2P_;reboot", "NCCL_P2P_$(reboot)", ";reboot;_if_include"):
         said = diagnose(replace(facts, environment={name: "x", "UCX_TLS;reboot": "x"})).findings
         assert [each.remedy for each in said if "reboot" in each.remedy] == []
+
+
+MIG = {"nvml": {"gpus": [{**msgspec.to_builtins(gpu), "mig": True} for gpu in GOOD.gpus]}}
+FAR = {
+    "topology": {
+        "places": [{"kind": "gpu", "address": each["device"]["pci"], "cores": str(each["rank"])} for each in RANKS]
+    },
+    "launcher": {
+        "inside": True,
+        "ranks": [{**each, "bound_by": "srun", "cores": [60 + each["rank"]]} for each in RANKS],
+    },
+}
+
+
+def _findings(change: dict[str, object], system: dict[str, object], job: str, variables: dict[str, str]) -> Findings:
+    """Return what doctor says by check, in a shell with the variables of a job, which may be one on another host."""
+    facts = changed(GOOD, **change)
+    known, around = facts.system.value, facts.surroundings.value
+    assert known
+    assert around
+    kind, _, left = job.partition(", ")
+    its = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left} if job else {}
+    here = replace(
+        facts,
+        system=replace(facts.system, value=replace(known, **{"root": False, **system})),
+        environment={**facts.environment, **variables},
+        surroundings=replace(facts.surroundings, value=replace(around, **its)),
+    )
+    return {each.check: (each.status, each.said, each.remedy) for each in diagnose(here).findings}
+
+
+@pytest.mark.parametrize("where", ["bare", "root", "docker", "apptainer"])
+def test_variables_that_another_job_left_in_the_shell_change_no_other_finding(where: str) -> None:
+    wrong = []
+    reported = {name: situation.changes for name, situation in SITUATIONS.items()}
+    changes = {**STATES, **GPU_STATES, **reported, "MIG": MIG, "cores far from the GPU": FAR}
+    for name, change in changes.items():
+        around = changed(GOOD, **change).surroundings.value
+        if around is None or around.batch_system:
+            continue
+        without = _findings(change, PLACES[where], "", {})
+        left = _findings(change, PLACES[where], "slurm, left over", JOBS["slurm"])
+        wrong += [(name, check) for check in without if check != "job variables" and left[check] != without[check]]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("job", [each for each in JOBS if each and "," not in each])
+@pytest.mark.parametrize(
+    ("change", "check", "words"),
+    [
+        (GPU_STATES["a GPU is hidden"], "GPUs", "of this job"),
+        (GPU_STATES["no GPU is granted"], "GPUs", "was granted no GPU"),
+        (MIG, "MIG", "for whole GPUs, not for instances"),
+        (FAR, "binding", "for cores near the GPUs"),
+    ],
+)
+def test_within_a_job_a_finding_says_what_the_job_was_granted_and_whom_to_ask_for_more(
+    change: dict[str, object], check: str, words: str, job: str
+) -> None:
+    assert words in " ".join(_findings(change, {}, job, JOBS[job])[check])
+    assert words not in " ".join(_findings(change, {}, "", {})[check])

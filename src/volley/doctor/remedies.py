@@ -126,7 +126,7 @@ def end_of_refusal(error: str, name: str, facts: Facts, *, of_job: bool = False)
         return "", ""
     if error.startswith("no answer within"):
         look = "a login hangs: look at the server of the home folder there, e.g. timeout 5 ls ~"
-        if place.batch == "slurm" and place.in_job:
+        if place.batch == "slurm":
             look = f"srun waits: squeue --steps --jobs=$SLURM_JOB_ID shows who has the job; sinfo --nodes={host}"
         return lines[0].rstrip(": "), f"on {host}, {look}"
     said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")

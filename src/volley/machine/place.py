@@ -112,9 +112,9 @@ class Place:
     virtual: bool = False
     architecture: str = "x86_64"
     batch: str = ""
-    """The kind of batch system whose job this is."""
-    in_job: bool = True
-    """This host is one of the job's; else its variables are left over."""
+    """The kind of batch system that granted this host to a job; empty: none, or only its variables are left over."""
+    prefixes: tuple[str, ...] = ()
+    """How the variables of a job begin, also of one on other hosts that left them here."""
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: Mapping[int, int] = field(default_factory=dict)
     """By the number of each GPU with any: how many processes use it."""
@@ -151,7 +151,7 @@ class Place:
             return f"on the host, which is Windows: {text}"
         if self.container:
             return f"on the host: {text}"
-        return f"an administrator of this node: {text}" if self.batch and self.in_job and not self.root else text
+        return f"an administrator of this node: {text}" if self.batch and not self.root else text
 
     def reboot(self, before: str = "") -> str:
         """Return what ends in a restart of the machine, after a command (with ``{sudo}``)."""
@@ -175,21 +175,16 @@ class Place:
     def batch_name(self) -> str:
         return _BATCH[self.batch][0] if self.batch else ""
 
-    @property
-    def prefixes(self) -> tuple[str, ...]:
-        """How the variables of this job begin."""
-        return _BATCH[self.batch][1] if self.batch else ()
-
     def more_gpus(self, otherwise: str) -> str:
         """Return how this process gets GPUs that it was not given; ``otherwise``: on a bare host without a job."""
-        if self.batch and self.in_job:
+        if self.batch:
             return f"ask the batch system ({self.batch_name}) for GPUs in a new job, e.g. {_BATCH[self.batch][2]}"
         return self.start_with("gpus") if self.container else otherwise
 
     def more(self, otherwise: str, need: Need = "cpuset") -> str:
-        if self.batch and self.in_job and need == "memory":
+        if self.batch and need == "memory":
             return f"ask {self.batch_name} for more memory in a new job"
-        if self.batch and self.in_job:
+        if self.batch:
             return f"ask {self.batch_name} for two CPUs in a new job, e.g. {_BATCH[self.batch][3]}"
         return self.start_with(need) if self.container else otherwise
 
@@ -203,7 +198,7 @@ class Place:
 
         What a batch system or a container's runtime said of its GPUs stays: without it they are not more.
         """
-        granted = bool(self.batch and self.in_job) or bool(self.container)
+        granted = self.batch or self.container
         known = (name for name in names if name in self.environment and name.isidentifier())  # facts may hold any text
         ours = [name for name in known if not (granted and name.startswith(_GRANTS))]
         return f"unset {' '.join(ours)}" if ours else ""
@@ -280,7 +275,7 @@ class Place:
             return f"{shell}{otherwise}start the container again with: {self.container} run {option}"
         if self.container:
             return f"{shell}{otherwise}on the host: {unit} for what starts the containers"
-        if self.batch and self.in_job:
+        if self.batch:
             daemon = {"slurm": "slurmd"}.get(self.batch, f"the daemon of {self.batch_name} that starts jobs")
             return f"{shell}{otherwise}an administrator of this node: {unit} for {daemon}"
         logins = f"echo '* - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
@@ -303,15 +298,16 @@ def place_of(facts: Facts) -> Place:
     by_variable = next((kind for name, kind in _JOBS.items() if name in facts.environment), "")
     ids = (gpu.device_id for gpu in facts.gpus_on_bus)
     built = re.match(r"\d{1,4}", (facts.stack.value.cuda_built if facts.stack.value else None) or "")
-    batch = around.batch_system if around and around.batch_system in _BATCH else by_variable
+    kind = around.batch_system if around and around.batch_system in _BATCH else by_variable
+    left_over = around is not None and bool(around.batch_system) and not around.in_job
     return Place(
         distribution=distribution(release, root=bool(known and known.root)),
         container=(known.container or "") if known and not (wsl and known.container == "wsl") else "",
         wsl=wsl,
         virtual=bool(known and known.virtual),
         architecture=known.architecture if known else "",
-        batch=batch,
-        in_job=not around or not around.batch_system or around.in_job,
+        batch="" if left_over else kind,
+        prefixes=_BATCH[kind][1] if kind else (),
         environment=facts.environment,
         processes={gpu.index: gpu.processes for gpu in facts.gpus if gpu.processes},
         cuda=int(built[0]) if built else 0,

@@ -75,7 +75,7 @@ def devices(facts: Facts) -> DoctorFinding:
     if shown is not None and not cuda.devices and cuda.status in (0, _NO_GPU_SHOWN):
         hides = f"CUDA_VISIBLE_DEVICES={shown or chr(39) * 2}"
         said, remedy = f"{hides} hides every GPU", place.unset(["CUDA_VISIBLE_DEVICES"])
-        if place.batch and place.in_job:
+        if place.batch:
             said = f"this job of {place.batch_name} was granted no GPU: {hides}"
         evidence = f"{cuda.failed_call or 'cuDeviceGetCount'}: no device"
         return broken(said, evidence, remedy or place.more_gpus(_ON_ERROR[_NO_GPU_SHOWN][1]))
@@ -126,7 +126,7 @@ def _unusable_gpus(facts: Facts) -> DoctorFinding | None:
 
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> DoctorFinding:
     said, place = f"CUDA sees {seen} of {on_bus} GPUs", place_of(facts)
-    if place.batch and place.in_job and seen:
+    if place.batch and seen:
         asked = "" if len(facts.open_gpus) == seen else f"; for more of them, {place.more_gpus('')}"
         return good(f"{said}: all GPUs of this job{asked}")
     hidden = {gpu.address for gpu in facts.gpus_on_bus} - {device.pci for device in facts.cuda_devices}
@@ -154,7 +154,7 @@ def mig(facts: Facts) -> DoctorFinding:
     said = f"MIG is on for GPU {divided}: instances have no peer access and no CUDA IPC with each other"
     place = place_of(facts)
     remedy = place.admin(f"{{sudo}}nvidia-smi -i {divided} -mig 0", f"all users of GPU {divided}")
-    if place.batch and place.in_job:
+    if place.batch:
         remedy = f"ask {place.batch_name} for whole GPUs, not for instances; {remedy}"
     return warning(said, f"nvmlDeviceGetMigMode: enabled on {divided}", remedy, _OF_PEERS)
 

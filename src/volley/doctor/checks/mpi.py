@@ -387,7 +387,7 @@ def binding(facts: Facts) -> DoctorFinding:
             place, own = place_of(facts), format_cpulist(rank.cores)
             said = f"rank {rank.rank} runs on cores {own}, far from its GPU, which cores {beside} are near"
             remedy = f"taskset -c {beside} volley; or bind ranks so with their launcher: {bind}"
-            if place.batch and place.in_job:
+            if place.batch:
                 remedy = f"ask {place.batch_name} for cores near the GPUs, {beside} here, or bind ranks so: {bind}"
             return warning(said, f"sched_getaffinity: {own}; local_cpulist of the GPU: {beside}", remedy)
     return good(f"cores {cores}, bound by the {join_words(by)}")
