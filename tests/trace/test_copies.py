@@ -13,7 +13,7 @@ from recorded_program import SCRIPTS, mpirun, volley
 from volley.benchmarks.replay.program import build
 from volley.launch.engine_path import engine_path
 from volley.records.trace_calls import resolve
-from volley.records.trace_copies import _seconds
+from volley.records.trace_copies import _seconds, copies_of
 from volley.records.trace_file import ASYNCHRONOUS, COPY, read_trace
 
 SOURCE = Path(__file__).with_name("copies.c")
@@ -51,6 +51,19 @@ def test_each_copy_belongs_to_the_call_that_sent_or_received_it(staged: Path) ->
             ("host", None, 8),
         )
     }
+
+
+def test_copies_of_a_gpu_are_told_by_cupti_and_wait_for_its_kernels() -> None:
+    """A real trace: two ranks on one H200, 500 times each copies 128 KiB behind a memset of 256 MiB, sends, and copies
+    back.  The program itself measured 188 to 209 µs a copy, and 17 to 29 µs after a CUDA synchronisation."""
+    trace = read_trace(str(SOURCE.with_name("two-ranks-one-gpu.trace")))
+    calls = resolve(trace)
+    copies = copies_of(trace, calls)
+    assert {(each.rank, each.to_host, each.call, each.number) for each in copies} == {
+        (rank, to_host, "Sendrecv", 500) for rank in (0, 1) for to_host in (True, False)
+    }
+    assert all(15e-6 < each.seconds / each.number < 30e-6 for each in copies)
+    assert sum(map(bool, _bytes_on_gpu(build(trace, calls, "aware").words))) == 1000
 
 
 def test_a_cuda_aware_replay_has_in_gpu_memory_what_was_copied_but_sums(staged: Path) -> None:

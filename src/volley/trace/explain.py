@@ -285,7 +285,7 @@ def _rank_table(times: Split) -> Table:
     }
     legend = (
         "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
-        f"ready to run, but another program ran (not split from {LOST_CORE:.0%} on)"
+        f"ready to run, but another program ran (not split from {100 * LOST_CORE:.0f} % on)"
     )
     return Table.of(columns, times.ranks, title="Time of each rank", legend=[legend])
 
