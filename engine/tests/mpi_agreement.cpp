@@ -367,6 +367,8 @@ int main() {
         no_room_is_known_to_both(*pair);
         a_failed_open_can_be_closed(*pair);
         a_refused_lock_is_known_to_both(*pair);
+      }
+      if (context.size == 2) {  // the others would only wait, at the cost of a core each
         arenas_share_memory(context, *pair);
         a_benchmark_s_own_memory_is_accounted(context, *pair);
         host_memory_is_shared_out_too(context, *pair);
