@@ -16,7 +16,7 @@ from volley.machine.hardware import Device, Settings
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.record_types import Rank, Usage
 from volley.records.run_log import RunLog
-from volley.run.report_parts import heading, machine_notes
+from volley.run.report_parts import heading, machine_notes, notes_of
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
 
@@ -33,6 +33,15 @@ def launch(**usage: Any) -> RunLog:
     assert one.end
     one.end = replace(one.end, usage=[Usage(rank=1, **{**counts, **facts})])
     return one
+
+
+def with_threads(*shares: float, cores: Sequence[int] = (1,)) -> list[RunLog]:
+    """Launches in which threads of libraries took these shares of the time on the cores of rank 1."""
+    made = [launch(other_threads_cpu_s=each) for each in shares]
+    for one in made:
+        assert one.run
+        one.run = replace(one.run, ranks=[replace(each, library_cpus=list(cores)) for each in one.run.ranks])
+    return made
 
 
 def on(settings: Settings, **rank: object) -> list[RunLog]:
@@ -57,7 +66,12 @@ def with_gpus(**grown: object) -> RunLog:
     assert one.run
     one.run = replace(one.run, ranks=with_devices())
     errors = {"replay": 4, "CRC": 7}
-    zero: dict[str, object] = {"nvlink_errors": errors, "power_slowdown_s": 1.0, "thermal_slowdown_s": 0.0}
+    zero: dict[str, object] = {
+        "nvlink_errors": errors,
+        "power_slowdown_s": 1.0,
+        "thermal_slowdown_s": 0.0,
+        "ecc_uncorrected": 0,
+    }
     one.hardware = [changed(machine(H200), **zero)[0], changed(machine(H200), **{**zero, **grown})[1]]
     return one
 
@@ -116,6 +130,11 @@ CASES = {
     "stolen time": [launch(steal_ticks=9), launch(steal_ticks=91), launch(steal_ticks=30)],
     "little stolen time": [launch(steal_ticks=10), launch(total_ticks=0, steal_ticks=9)],
     "two stolen ticks": [launch(steal_ticks=2, total_ticks=80)],
+    "threads on the core of a rank": with_threads(0.02, 0.001, 0.041),
+    "threads on the core of a rank, in one launch": with_threads(0.5),
+    "threads on cores of their own": with_threads(0.5, cores=(1, 2)),
+    "memory errors": [with_gpus(ecc_uncorrected=1), with_gpus(ecc_uncorrected=2)],
+    "memory errors that were there before": [with_gpus(ecc_uncorrected=0)],
     "errors of links": [with_gpus(nvlink_errors={"replay": count, "CRC": 7}) for count in (6, 5)],
     "slowed for a fifth of the time": [with_gpus(power_slowdown_s=1.2)],
     "hardly slowed": [with_gpus(power_slowdown_s=1.005)],
@@ -133,3 +152,11 @@ def test_the_machine_is_told_as_it_was_looked_at() -> None:
         (settings,) = [heading(series, "pingpong")[2:] for series in series_of(logs)][:1]
         parts.append("\n".join([f"# {name}", *settings, machine_lines]).rstrip() + "\n")
     check_screen(SCREENS / "machine-notes.txt", "\n".join(parts))
+
+
+def test_memory_errors_are_no_noise() -> None:
+    """A machine that is wrong comes before one that is disturbed."""
+    (series,) = series_of([with_gpus(ecc_uncorrected=1, power_slowdown_s=1.5)])
+    verdicts = [note.verdict for note in machine_notes(series)]
+    assert verdicts == ["BROKEN", "BROKEN", "", ""]
+    assert [note.verdict for note in notes_of(series, ["host"]) if note.text.startswith("GPU ")] == verdicts

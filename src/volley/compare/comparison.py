@@ -6,6 +6,7 @@ A side is the launches of a records file and what they measured, or the figures 
 from __future__ import annotations
 
 import math
+import shlex
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from volley.statistics.two_runs import (
     medians_of,
     min_to_decide,
 )
-from volley.text import count, join_few, join_words
+from volley.text import count, escape_controls, join_few, join_words
 
 
 def place_name(series: str, place: str) -> str:
@@ -121,9 +122,9 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     """Read files of records, the baseline first, which may be a published reference beside one file."""
     known = published()
     if misplaced := [word for word in words[1:] if word in known]:
-        raise UserError(
-            f"{misplaced[0]} is a published reference: name it first: volley compare {misplaced[0]} RECORDS"
-        )
+        other = next((word for word in words if word not in known), "RECORDS")
+        line = shlex.join(["volley", "compare", misplaced[0], other])
+        raise UserError(f"{misplaced[0]} is a published reference: name it first: {escape_controls(line)}")
     if words[0] in known:
         if len(words) > 2:
             raise UserError(f"{words[0]} is a published reference: compare one run with it, not {len(words) - 1}")

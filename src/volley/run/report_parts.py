@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport, cpus_of
 from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of
-from volley.report.model import Note
+from volley.report.model import Note, finding
 from volley.run.path_report import path_findings, path_lines
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
@@ -206,7 +206,7 @@ def notes_of(
     yield from (Note("missing", text) for text in (*_not_measured(series, measured), *missing))
     yield from path_findings(series)
     for number, note in enumerate(machine_notes(series)):
-        yield note if number else replace(note, verdict="NOISY", first=True)
+        yield note if number or note.verdict else replace(note, verdict="NOISY", first=True)
     yield from doubts
     if measured and series.plan and not series.plan.verify:
         yield Note("warning", "nothing was verified, because --no-verify was given")
@@ -303,7 +303,12 @@ _MUCH = 0.01
 def machine_notes(series: LaunchSeries) -> Iterator[Note]:
     """Report CPUs that were slow or shared, GPUs that were slow, and errors of memory and links."""
     texts = dict.fromkeys(text for log in series.logs for of in (_sharing, _cpus) for text in of(log))
-    for text in (*texts, *_stolen(series), *_gpus(series)):
+    grown = _grown(series)
+    for name, counted in grown.items():
+        if number := round(counted["uncorrected"]):
+            text = f"{name} had {count(number, 'memory error')} that ECC could not correct, during the run"
+            yield finding("BROKEN", f"{text}: do not trust this GPU", "volley doctor", "warning")
+    for text in (*texts, *_library_threads(series), *_stolen(series), *_slowed(series), *_gpus(grown)):
         yield Note("warning", text)
 
 
@@ -349,22 +354,36 @@ def _cpus(log: RunLog) -> Iterator[str]:
             f"ranks {format_cpulist([rank.rank for rank in ranks])} share a core of {settings.host} (hardware threads "
             f"{format_cpulist(core)}){more}: bind each rank to a separate core"
         )
-    ranks_of = {rank.rank: rank for rank in run.ranks}
-    busy = {
-        usage.rank: (usage.other_threads_cpu_s or 0.0) / usage.elapsed_s
-        for usage in (log.end.usage if log.end else ())
-        if usage.elapsed_s and usage.rank in ranks_of and len(ranks_of[usage.rank].library_cpus) == 1
-    }
-    if "ok" in log.statuses and busy and max(busy.values()) > _MUCH:
-        most = max(busy, key=lambda rank: busy[rank])
-        yield (
-            f"MPI's and the transports' threads have no core of their own: those of rank {most} took "
-            f"{busy[most] * 100:.0f} % of the time on the core that it measures on; request more cores than ranks"
-        )
     cpus = cpus_of(here)
     if cpus and len(here) > len(cpus) and not shared:
         crowded = sharing_cores(len(here), f"{count(len(cpus), 'CPU')} of {settings.host}")
         yield f"{crowded}; start at most {count(len(cpus), 'rank')} there"
+
+
+def _library_threads(series: LaunchSeries) -> Iterator[str]:
+    """Report the rank on whose core threads of MPI and the transports took most time, and in how many launches."""
+    found: list[tuple[float, int]] = []
+    for log in series.logs:
+        ranks = {rank.rank for rank in log.run.ranks if len(rank.library_cpus) == 1} if log.run else set()
+        shares = [
+            ((usage.other_threads_cpu_s or 0.0) / usage.elapsed_s, usage.rank)
+            for usage in (log.end.usage if log.end else ())
+            if usage.elapsed_s and usage.rank in ranks
+        ]
+        if "ok" in log.statuses:
+            found += [most for most in (max(shares, default=(0.0, 0)),) if most[0] > _MUCH]
+    if found:
+        share, rank = max(found)
+        launches = _in_launches(len(found), series)
+        yield (
+            f"MPI's and the transports' threads have no core of their own: those of rank {rank} took up to "
+            f"{share * 100:.0f} % of the time on the core that it measures on{launches}; request more cores "
+            "than ranks"
+        )
+
+
+def _in_launches(number: int, series: LaunchSeries) -> str:
+    return f", in {number} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
 
 
 def _stolen(series: LaunchSeries) -> Iterator[str]:
@@ -380,7 +399,7 @@ def _stolen(series: LaunchSeries) -> Iterator[str]:
         found += [most for most in (max(shares, default=(0.0, "")),) if most[0] > _MUCH]
     if found:
         share, rank = max(found)
-        launches = f", in {len(found)} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
+        launches = _in_launches(len(found), series)
         yield (
             f"the hypervisor took up to {share * 100:.1f} % of the time of the CPUs of {rank}{launches}: other virtual "
             "machines share them; measure on a machine with dedicated CPUs"
@@ -391,34 +410,46 @@ _LINK_ERRORS = {"replay": "replays", "recovery": "recoveries"}
 """CRC errors are left out: healthy H200s count hundreds a minute under load and correct them."""
 
 
-def _gpus(series: LaunchSeries) -> Iterator[str]:
-    """Report GPUs whose clocks were reduced at the end of a run, and what GPUs counted during all launches together."""
-    slowed: dict[str, None] = {}
+def _slowed(series: LaunchSeries) -> Iterator[str]:
+    """Report GPUs whose clocks were reduced at the end of a run."""
+    slowed = {
+        f"{_name(gpu)} was slowed down at the end of the run: {gpu.slowdowns}": None
+        for log in series.logs
+        for gpu in log.gpus("after")
+        if gpu.slowdowns
+    }
+    yield from slowed
+
+
+def _name(gpu: Gpu) -> str:
+    return f"GPU {gpu.index} ({gpu.name or gpu.uuid})"
+
+
+def _grown(series: LaunchSeries) -> dict[str, dict[str, float]]:
+    """Return what each GPU counted during all launches together."""
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for log in series.logs:
         before = {gpu.uuid: _counters(gpu) for gpu in log.gpus("before")}
         for gpu in log.gpus("after"):
-            name, then = f"GPU {gpu.index} ({gpu.name or gpu.uuid})", before.get(gpu.uuid)
-            if gpu.slowdowns:
-                slowed[f"{name} was slowed down at the end of the run: {gpu.slowdowns}"] = None
-            if then is not None:
-                found[name]["elapsed"] += log.end.elapsed_s if log.end else 0.0
+            if (then := before.get(gpu.uuid)) is not None:
+                found[_name(gpu)]["elapsed"] += log.end.elapsed_s if log.end else 0.0
                 for counter, now in _counters(gpu).items():
-                    found[name][counter] += max(0.0, now - then.get(counter, now))
-    yield from slowed
-    for name, grown in found.items():
-        if grown["uncorrected"]:
-            errors = f"{grown['uncorrected']:.0f} uncorrected memory errors"
-            yield f"{name} had {errors} during the run: do not trust this GPU"
+                    found[_name(gpu)][counter] += max(0.0, now - then.get(counter, now))
+    return found
+
+
+def _gpus(grown: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Report GPUs that were slow for a part of the run, and errors of their links."""
+    for name, counted in grown.items():
         for cause in ("power", "heat"):
-            if grown[cause] > _MUCH * grown["elapsed"]:
+            if counted[cause] > _MUCH * counted["elapsed"]:
                 # The readings before and after a launch are farther apart than the launch is long.
-                share = min(grown[cause] / grown["elapsed"], 1.0) if grown["elapsed"] else 1.0
+                share = min(counted[cause] / counted["elapsed"], 1.0) if counted["elapsed"] else 1.0
                 yield (
                     f"{name} ran below its clocks for {share * 100:.0f} % of the run because of {cause}: "
                     "look at nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
                 )
-        links = [f"{grown[kind]:.0f} {words}" for kind, words in _LINK_ERRORS.items() if grown[kind]]
+        links = [f"{counted[kind]:.0f} {words}" for kind, words in _LINK_ERRORS.items() if counted[kind]]
         if links:
             yield f"{name} had NVLink errors during the run ({join_words(links)}): see nvidia-smi nvlink -e and dmesg"
 
