@@ -123,7 +123,7 @@ def test_an_empty_file_hides_no_other(kept: Path, capsys: Capture) -> None:
 
 
 def test_a_name_names_one_run(kept: Path) -> None:
-    with pytest.raises(UserError, match="has this name"):
+    with pytest.raises(UserError, match="has this name: choose another, write volley delete second first"):
         open_writer(None, "pingpong", name="second")
 
 
@@ -145,7 +145,7 @@ def test_a_named_run_is_found_wherever_its_file_is(kept: Path, tmp_path: Path, c
     assert cli.main(["show", "before"]) == 1
     assert "6 points" in capsys.readouterr().out
     for output in (None, tmp_path / "other.jsonl"):
-        with pytest.raises(UserError, match="has this name"):
+        with pytest.raises(UserError, match=f"has this name: choose another, write rm {file} first"):
             open_writer(output, "pingpong", name="before")
     assert not (tmp_path / "other.jsonl").exists()
     assert cli.main(["delete", "before", "--yes"]) == 2

@@ -36,10 +36,10 @@ from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured, ratios_of
 from volley.run.benchmark import Benchmark
-from volley.run.outcome import LOOKS_FOR
+from volley.run.outcome import LOOKS_FOR, doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
-from volley.text import count, escape_controls, grouped
+from volley.text import count, escape_controls, grouped, join_few
 
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 
@@ -62,7 +62,7 @@ class Check:
     def launches(self, layer: str, benchmark: Benchmark, options: Any) -> list[RunLog]:
         """Run a benchmark and return its records; what prevents it, or ends it early, becomes a finding."""
         chosen = self.options.output
-        finding = partial(CheckFinding, layer=layer, remedy="volley doctor")
+        finding = partial(CheckFinding, layer=layer, remedy=doctor_of(self.options.job))
         if self.left_s <= 0:
             why = f"the {self.budget_s:g} s of this check were over"
             self.findings.append(finding(status="UNDECIDED", said=why, remedy="a longer --budget"))
@@ -121,8 +121,10 @@ def run(options: CheckOptions) -> int:
         finally:
             writer.close()
         if stop.signal is not None:
-            print("volley: stopped", *filter(None, [writer.last_line()]), sep="\n", file=sys.stderr)
-            return 128 + stop.signal
+            measured = any(log.statuses for log in [*logs, *(log for *_, logs in of_layers for log in logs)])
+            ended = stopped(stop.signal, measured=measured, said=stop.said)
+            print(*map(escape_controls, filter(None, [*ended.lines, writer.last_line()])), sep="\n", file=sys.stderr)
+            return ended.code
     judged = Judged(options, of_layers, logs, together, known, asked, here=one)
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
@@ -165,7 +167,10 @@ def _machine(check: Check, gpus: int) -> list[LayerLogs]:
         logs = []
         for _ in range(layer.times):
             within = replace(asked.sampling, budget=min(own_s, check.left_s))
-            logs += check.launches(layer.name, benchmark, replace(asked, sampling=within))
+            # The records say that a budget, and nobody, may have ended a layer.
+            others = [words for words in asked.typed if words[0] != "--budget"]
+            typed = (*others, ("--budget", f"{within.budget:.3g}"))
+            logs += check.launches(layer.name, benchmark, replace(asked, sampling=within, typed=typed))
         if logs:
             found.append((layer, benchmark, logs))
     return found
@@ -248,7 +253,8 @@ class Judged:
         absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
         for transport, reason in absent.items():
             verdict: Verdict = "NOT POSSIBLE" if transport in self.options.transport else "NOT JUDGED"
-            yield CheckFinding(status=verdict, layer="all ranks", said=f"{transport}: {reason}", remedy="volley doctor")
+            remedy = doctor_of(self.options.job)
+            yield CheckFinding(status=verdict, layer="all ranks", said=f"{transport}: {reason}", remedy=remedy)
         if not self.one:
             yield from by_paths(self.logs[0], self.names)
         there = {case: its for case, its in self.of_ranks.items() if case[0] not in absent}
@@ -311,7 +317,8 @@ def _of_records(
     ranks = [log for log in logs if is_check(log)]
     others = [(log, log.run.plan) for log in logs if log.run and log not in ranks]
     if not ranks and len({plan.benchmark for _, plan in others}) == 1:
-        raise UserError("--from: these records are not those of a check, or of one that ended in its first layer")
+        names = join_few(map(escape_controls, options.records))
+        raise UserError(f"--from {names}: no records of a check, or of one that ended in its first layer")
     of_layers: list[LayerLogs] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     absent = [] if ranks else ["all ranks"]

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import time
 from calendar import timegm
 from contextlib import suppress
@@ -195,7 +196,9 @@ def keep_name(name: str, file: Path) -> None:
         if taken or began:
             which = f"the run {taken.id}" if taken else "a run that is being measured"
             running = link.exists() and is_being_written(link)
-            first = "wait for its end" if running else f"write volley delete {name} first"
+            named_by_o = taken is not None and taken.path.parent != state_folder()
+            delete = shlex.join(["rm", str(taken.path)]) if taken and named_by_o else f"volley delete {name}"
+            first = "wait for its end" if running else f"write {escape_controls(delete)} first"
             raise UserError(
                 f"--name {name}: {which} has this name: choose another, {first}, or mark all runs of a kind with "
                 f"--tag {name}"

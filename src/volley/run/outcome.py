@@ -40,6 +40,12 @@ def worst(codes: Iterable[int]) -> int:
     return max(codes, key=lambda code: order.index(code) if code in order else len(order), default=EXIT_GOOD)
 
 
+def doctor_of(job: JobOptions | None) -> str:
+    """Return the command line of doctor that looks at the hosts and the MPI of a job."""
+    hosts = ("--hosts", ",".join(dict.fromkeys(job.hosts))) if job and job.hosts else ()
+    return shlex.join(["volley", "doctor", *hosts, *(("--mpi", job.mpi) if job and job.mpi else ())])
+
+
 def stopped(number: int, *, measured: bool, said: Sequence[str] = ()) -> RunOutcome:
     """Return the outcome of a session stopped by a signal; the exit code is the shell's, e.g. 130 after Ctrl-C.
 
@@ -65,8 +71,7 @@ def judge(
     is another way to start such a job.  ``measured_before``: an earlier launch of the run measured points.  ``job`` has
     the hosts and the MPI that doctor must look at.
     """
-    hosts = ("--hosts", ",".join(dict.fromkeys(job.hosts))) if job and job.hosts else ()
-    doctor = shlex.join(["volley", "doctor", *hosts, *(("--mpi", job.mpi) if job and job.mpi else ())])
+    doctor = doctor_of(job)
     if log.end is None:
         return _aborted(log, ending, benchmark, hint, doctor)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
