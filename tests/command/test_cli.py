@@ -101,17 +101,18 @@ def test_a_stream_has_a_window_and_a_direction(ask: Ask, asked: Asked, command: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "warmup", "iterations"),
-    [(("--warmup", "5", "--iterations", "50"), 5, 50), (("--warmup", "0"), 0, 50), (("--iterations", "7"), 5, 7)],
+    ("arguments", "sampling"),
+    [
+        (("--warmup", "5", "--iterations", "50"), Sampling(mode="fixed", warmup=5, iterations=50)),
+        (("--warmup", "0"), Sampling(mode="fixed", warmup=0, iterations=50)),
+        (("--iterations", "7"), Sampling(mode="fixed", warmup=5, iterations=7)),
+        *((("--ci", text), Sampling(ci=ci)) for text, ci in ((" ±2.5 %", 0.025), ("100%", 1.0), ("2", 0.02))),
+    ],
 )
-def test_warmup_or_iterations_mean_a_fixed_batch(ask: Ask, arguments: tuple[str], warmup: int, iterations: int) -> None:
-    sampling = sampling_part(ask("pingpong", *arguments).sampling)
-    assert sampling == Sampling(mode="fixed", warmup=warmup, iterations=iterations)
-
-
-@pytest.mark.parametrize(("text", "fraction"), [("1%", 0.01), (" ±2.5 %", 0.025), ("100%", 1.0), ("2", 0.02)])
-def test_the_confidence_interval_is_a_percentage(ask: Ask, text: str, fraction: float) -> None:
-    assert ask("pingpong", "--ci", text).sampling.ci == pytest.approx(fraction)
+def test_warmup_or_iterations_mean_a_fixed_batch_and_an_interval_is_a_percentage(
+    ask: Ask, arguments: tuple[str], sampling: Sampling
+) -> None:
+    assert sampling_part(ask("pingpong", *arguments).sampling) == sampling
 
 
 # --------------------------------------------------------------------------------------------------- misuse

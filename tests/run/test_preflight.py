@@ -88,18 +88,14 @@ def test_what_the_preflight_found_goes_into_the_plan(with_aware: Path, monkeypat
     assert [log.run and log.run.plan.excluded for log in logs] == [{"aware": "it crashed"}] * 2
 
 
-def test_nothing_is_tried_where_nothing_can_crash(with_aware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = found(monkeypatch, Preflight())
-    measure(with_aware / "r.jsonl", "-t", "host")
-    monkeypatch.setattr(session, "has_driver", lambda: False)
-    measure(with_aware / "r.jsonl", "-t", "host,aware")
-    assert asked == []
-
-
-def test_nothing_is_tried_where_the_ranks_have_one_gpu_unless_they_may_share_it(
+def test_nothing_is_tried_where_nothing_can_crash_or_the_ranks_have_one_gpu_unless_they_may_share_it(
     with_aware: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = found(monkeypatch, Preflight())
+    measure(with_aware / "r.jsonl", "-t", "host")
+    with monkeypatch.context() as without_driver:
+        without_driver.setattr(session, "has_driver", lambda: False)
+        measure(with_aware / "r.jsonl", "-t", "host,aware")
     monkeypatch.setattr(jobs, "gpu_count", lambda: 1)
     measure(with_aware / "r.jsonl", "-t", "host,aware")
     assert asked == []
