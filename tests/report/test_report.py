@@ -196,3 +196,10 @@ def test_a_terminal_does_not_break_a_command(width: int, monkeypatch: pytest.Mon
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown(report, color=True)).splitlines()
     assert sum(command in line for line in lines) == 1
     assert len(lines) > 1
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_table_without_a_row_is_not_shown(full: bool) -> None:
+    columns = [Column("size")]
+    report = Report(["heading"], [Table(columns, [], title="nothing"), Table(columns, [[1]], title="something")])
+    assert [table.title for table in Details(full=full).tables_of(report)] == ["something"]

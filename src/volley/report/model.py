@@ -309,7 +309,7 @@ class Details:
         return None if self.full else report.overview
 
     def tables_of(self, report: Report) -> list[Table]:
-        return [table for table in report.tables if self.full or not table.model]
+        return [table for table in report.tables if table.rows and (self.full or not table.model)]
 
 
 USUAL = Details()
