@@ -376,6 +376,8 @@ OF_OPEN_MPI_4 = {
     "PMIX_MCA_mca_base_component_show_load_errors": "1",
     "OMPI_MCA_orte_precondition_transports": "86ab0c37dfb18d1a-3e1790a71eada299",
     "OMPI_MCA_shmem_RUNTIME_QUERY_hint": "mmap",
+    "I_MPI_INFO_FLGB": "-239138901",
+    "I_MPI_PIN_INFO": "0,1",
     "OMPI_MCA_ess_base_jobid": "1139539969",
     "SLURM_JOB_ID": "17",
 }

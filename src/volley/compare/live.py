@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,7 +195,16 @@ def _plan(variant: Variant, stop: Stop) -> Mapping[str, Any]:
 
     A wrong option is so refused before anything is measured.
     """
-    program = next((word for word in variant.words if "=" not in word and word != "env"), "")
+    words = iter(variant.words)
+    program = ""
+    for word in words:  # the one that env starts
+        program = word
+        if word in ("-u", "--unset"):
+            next(words, "")
+        elif word != "env" and "=" not in word and not word.startswith("-"):
+            break
+    if not shutil.which(program, path=_search()):
+        raise UserError(f"--live: cannot start {escape_controls(program)}: there is no such program on PATH")
     with suppress(ValueError):
         out = _run(variant, [*variant.words, "--dry-run"], stop) if Path(program).name == "volley" else b""
         plan, _ = json.JSONDecoder().raw_decode(out.decode(errors="replace"))
@@ -222,11 +232,14 @@ def _launch(variant: Variant, records: Path, stop: Stop) -> bytes:
     return records.read_bytes()
 
 
+def _search() -> str:
+    """Return PATH with the folder of this volley, which may have been started by its path."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+
+
 def _run(variant: Variant, line: Sequence[str], stop: Stop) -> bytes:
     """Run a command line of a variant; return its output.  If it fails, its last words are those of the error."""
-    # This volley may have been started by its path.
-    search = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
-    changed = {**os.environ, "PATH": os.pathsep.join(search), **variant.variables}
+    changed = {**os.environ, "PATH": _search(), **variant.variables}
     environment = {name: value for name, value in changed.items() if value is not None}
     try:
         command = Child(line, environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -31,7 +31,8 @@ OF_ONE_JOB = re.compile(
 """Variables that a launcher sets for each job: they name it, or count its ranks, and configure nothing."""
 OF_ONE_LAUNCHER = re.compile(
     r"(OMPI|PRTE|PMIX)_MCA_(PREFIXES|cpu_type|ess|orte_|prte_|pmix|psec|hwloc_base_binding_policy|mpi_oversubscribe"
-    r"|shmem_RUNTIME|mca_base_component_show)|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|I_MPI_(HYDRA_|BIND_WIN_|INTERNAL_|RETURN_)"
+    r"|shmem_RUNTIME|mca_base_component_show)|MPIR_CVAR_CH3_INTERFACE_HOSTNAME"
+    r"|I_MPI_((PIN_)?INFO|HYDRA_|BIND_WIN_|INTERNAL_|RETURN_)"
 )
 """Variables that one launcher sets for its ranks, and another one does not: that they are not set says nothing."""
 
