@@ -215,7 +215,7 @@ def _copies(trace: Trace, times: Split, copied: list[Copies]) -> Iterator[Note]:
             "SLOW?",
             f"{_percent(seconds, all_s)} of all time copies messages between GPU and host memory: {number} copies, "
             f"most of them of {approximate_size(most.mean_bytes)} for MPI_{most.call}, {_time(each_s)} each. "
-            "A CUDA-aware MPI sends from GPU memory and needs none of them; what its calls then take",
+            "A CUDA-aware MPI sends from GPU memory and needs none of them; a replay shows what its calls then take",
             escape_controls(shlex.join(["volley", "replay", trace.name, "--memory", "aware"])),
         )
     by_mpi = [each for each in copied if each.in_mpi]
@@ -346,9 +346,11 @@ def _copy_table(copied: list[Copies]) -> Table:
 
 
 def _timeline(calls: Calls) -> Chart:
-    """Return the share of the time in MPI, by rank and time: a long phase in one colour is a rank that waits."""
+    """Return the share of the time in MPI, by rank and time since the first call after MPI_Init: a long phase in one
+    colour is a rank that waits."""
+    first_s = min((float(each.begin_s.min()) for each in calls.ranks.values() if len(each.begin_s)), default=0.0)
     last_s = max((float(each.end_s.max()) for each in calls.ranks.values() if len(each.end_s)), default=0.0)
-    edges = np.linspace(0.0, max(last_s, 1e-6), _BINS + 1)
+    edges = np.linspace(first_s, max(last_s, first_s + 1e-6), _BINS + 1)
     marks = []
     for rank, each in calls.ranks.items():
         # The time in MPI up to a moment is a line with a knee at each begin and end.
@@ -358,7 +360,8 @@ def _timeline(calls: Calls) -> Chart:
         inside = np.diff(np.interp(edges, knees, spent)) if len(knees) else np.zeros(_BINS)
         width = edges[1] - edges[0]
         for number, value in enumerate(inside.tolist()):
-            marks.append(Mark(f"{format_sig(float(edges[number]), 4)}", str(rank), value=100 * min(value / width, 1.0)))
+            since_s = float(edges[number] - first_s)
+            marks.append(Mark(format_sig(since_s, 4), str(rank), value=100 * min(value / width, 1.0)))
     return Chart("heat map", "Timeline: time in MPI", Axis("time", "s"), Axis("rank"), marks, value=Axis("in MPI", "%"))
 
 
