@@ -98,6 +98,15 @@ def test_an_mpi_that_is_not_there(asked: str, code: int, sentence: str) -> None:
     assert caught.value.exit_code == code
 
 
+def test_a_folder_that_is_named_without_a_slash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my mpi").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"no MPI has this name: .*; a path has a slash: --mpi './my mpi'$"):
+        chosen("my mpi")
+    with pytest.raises(MachineError, match="there is no MPI"):
+        chosen("./my mpi")
+
+
 def test_a_launcher_beside_the_library_of_another_mpi_is_refused(tmp_path: Path) -> None:
     prefix = installed(tmp_path / "mixed", "mpirun", "lib/libmpi.so.40", "exec mpiexec.hydra")
     with pytest.raises(MachineError, match=r"mpirun is MPICH's, and .*libmpi\.so\.40 .* rank 0 .*: --mpi wheel"):

@@ -85,6 +85,23 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
     assert "INCOMPLETE: the run was stopped after launch 1 of 3" in capsys.readouterr().out
 
 
+def test_ctrl_c_before_the_first_point_shows_no_report(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep = session.NodeState.before
+
+    def interrupted(node: session.NodeState, run: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return keep(node, run)
+
+    monkeypatch.setattr(session.NodeState, "before", interrupted)
+    monkeypatch.setenv("VOLLEY_FAKE", "pauses")
+    assert measure() == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "volley: stopped by Ctrl-C before anything was measured" in err
+
+
 def test_ctrl_c_before_the_first_record_names_no_records(
     bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

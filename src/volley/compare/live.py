@@ -204,7 +204,7 @@ def _plan(variant: Variant, stop: Stop) -> Mapping[str, Any]:
         elif word != "env" and "=" not in word and not word.startswith("-"):
             break
     if not shutil.which(program, path=_search()):
-        raise UserError(f"--live: cannot start {escape_controls(program)}: there is no such program on PATH")
+        raise UserError(f"--live: cannot start {escape_controls(program)}: there is no such program")
     with suppress(ValueError):
         out = _run(variant, [*variant.words, "--dry-run"], stop) if Path(program).name == "volley" else b""
         plan, _ = json.JSONDecoder().raw_decode(out.decode(errors="replace"))

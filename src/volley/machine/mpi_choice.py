@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from itertools import chain
+from shlex import quote
 
 from volley.errors import MachineError, UserError
 
@@ -71,9 +72,9 @@ def choose_mpi(asked: str, environment: Mapping[str, str], started_by: str = "")
     elif asked in NAMES:
         found = next((each for each in chain(_on_path(environment, asked), _wheels()) if each.family == asked), None)
     elif asked:
-        raise UserError(
-            f"--mpi {asked}: write wheel, {', '.join(NAMES)}, or the path of a prefix, of an mpirun or of a library"
-        )
+        known = f"write wheel, {', '.join(NAMES)}, or the path of a prefix, of an mpirun or of a library"
+        path = f"; a path has a slash: --mpi {quote(f'./{asked}')}" if os.path.exists(asked) else ""
+        raise UserError(f"--mpi {asked}: no MPI has this name: {known}{path}")
     else:
         found = _usual(environment, started_by)
     if found is None:

@@ -144,7 +144,8 @@ def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: W
     logs = [log for session in sessions for log in session.logs]
     count_missing(logs)
     try:
-        if any(log.run or log.statuses for log in logs):
+        # Of a run that was stopped before anything was measured there is nothing to show.
+        if any(log.statuses for log in logs) or (any(log.run for log in logs) and sessions[0].stop.signal is None):
             from volley.report.model import Details  # noqa: PLC0415  start-up: already loaded
             from volley.run.render import render  # noqa: PLC0415  start-up: already loaded
 
