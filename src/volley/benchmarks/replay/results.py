@@ -158,8 +158,9 @@ def report(result: ReplayResult) -> Report:
     meaning = "median time of a call over ranks and passes; all calls: once through, on the slowest rank"
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
     gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
+    memory = [f"--memory {where}"] if (where := _memory(result)) != "recorded" else []
     return Report(
-        heading=report_parts.heading(series, "replay", gaps),
+        heading=report_parts.heading(series, "replay", gaps, *memory),
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
         notes=[*_notes(result), *report_parts.notes_of(series, ("replay",))],
         data=data_of(QUANTITIES, ("call",), result.calls),
@@ -167,7 +168,15 @@ def report(result: ReplayResult) -> Report:
     )
 
 
+def _memory(result: ReplayResult) -> Where:
+    plan = result.series.plan
+    return plan.options.recorded.memory if plan else "recorded"
+
+
 def _notes(result: ReplayResult) -> Iterator[Note]:
+    if not result.calls and _memory(result) in ("aware", "device"):
+        sums = "; few MPIs sum in GPU memory: --memory aware has sums in host memory" * (_memory(result) == "device")
+        yield Note("missing", f"buffers were in GPU memory: volley doctor says whether this MPI is CUDA-aware{sums}")
     if result.wrong:
         yield Note("error", f"{result.wrong} of {result.checked} checked messages and results were wrong")
     elif result.checked:
