@@ -17,6 +17,7 @@ from volley.benchmarks.overlap import LIMITS
 from volley.benchmarks.overlap.results import OverlapPoint, OverlapResult, observables, results, times
 from volley.records.run_log import RunLog
 from volley.report.model import Details
+from volley.statistics.estimates import Estimate
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
 
@@ -115,6 +116,11 @@ def result_of(launches: Mapping[int, OverlapPoint], memory: str = "host") -> Ove
 def test_hidden_is_the_overlap_of_osu(exchange: float, alone: float, both: float, hidden: float) -> None:
     found = result_of({1: point(exchange, alone, both)})
     assert (found.hidden.median, found.hidden.low, found.hidden.high) == pytest.approx((hidden,) * 3)
+
+
+def test_one_sample_of_each_has_no_interval() -> None:
+    once = {name: [each] for name, each in (("exchange_s", 4.0), ("computation_s", 4.0), ("both_s", 6.0))}
+    assert result_of({1: point(4.0, 4.0, 6.0, **once)}).hidden == Estimate(0.5, 0.5, 0.5, 1, "single")
 
 
 def test_times_that_a_clock_could_not_tell_from_nothing_are_left_out() -> None:
