@@ -564,9 +564,13 @@ static void count_bytes(struct count* count, const struct event* e) {
   ++count->sizes[log < SIZES ? log : SIZES - 1];
 }
 
-static void count_partner(const struct call* call, int peer, bool sends, uint64_t bytes) {
-  if (peer < 0 || call->comm == NULL || call->comm->members == NULL || (uint32_t)peer >= call->comm->size) return;
-  const int world = call->comm->members[peer];
+// The rank of a peer in MPI_COMM_WORLD; -1: there is none.
+static int world_of(const struct call* call, int peer) {
+  const struct known* const comm = call->comm;
+  return peer < 0 || comm == NULL || comm->members == NULL || (uint32_t)peer >= comm->size ? -1 : comm->members[peer];
+}
+
+static void count_partner(int world, bool sends, uint64_t bytes) {
   if (world < 0 || world >= header->size) return;
   struct partner* const partner = &partners[world];
   if (sends) {
@@ -574,6 +578,38 @@ static void count_partner(const struct call* call, int peer, bool sends, uint64_
     partner->sent_bytes += bytes;
   } else {
     ++partner->received;
+  }
+}
+
+// What a persistent request sends or receives each time that it is started.
+static struct persistent {
+  Word handle;
+  int world;
+  bool sends;
+  struct event about;
+} persistents[1024];  // by hash; those that find no place are not counted
+
+static struct persistent* persistent_of(Word handle) {
+  enum { ALL = sizeof persistents / sizeof *persistents };
+  struct persistent* its = &persistents[hash(handle) % ALL];
+  for (int i = 0; i < ALL && its->handle != 0 && its->handle != handle; ++i)
+    its = its == persistents + ALL - 1 ? persistents : its + 1;
+  return its;
+}
+
+static void remember_persistent(const struct call* call) {
+  const struct event* const e = call->event;
+  struct persistent* const its = persistent_of((Word)e->buffer2);
+  if (its->handle == 0 || its->handle == (Word)e->buffer2)
+    *its = (struct persistent){(Word)e->buffer2, world_of(call, e->peer), !call->row->source, *e};
+}
+
+static void count_started(const struct call* call, struct count* count) {
+  for (int i = 0; i < call->requests; ++i) {
+    const struct persistent* const its = persistent_of((Word)mine.handles[i]);
+    if (its->handle == 0 || its->handle != (Word)mine.handles[i]) continue;
+    count_bytes(count, &its->about);
+    count_partner(its->world, its->sends, its->about.bytes);
   }
 }
 
@@ -840,10 +876,14 @@ static void end(struct call* call, int id, Word result) {
     learn(call);
   }
   const struct row* const row = call->row;
-  if (row->type || row->comm) {
+  if (row->kind == INIT) {
+    remember_persistent(call);
+  } else if (id == ID_Start || id == ID_Startall) {
+    count_started(call, count);
+  } else if (row->type || row->comm) {
     if (row->type) count_bytes(count, e);
-    if (row->kind == SENDRECV && e->length == 3) count_partner(call, (int)words[e->list], false, 0);
-    count_partner(call, e->peer, !row->source && row->kind <= INIT, e->bytes);
+    if (row->kind == SENDRECV && e->length == 3) count_partner(world_of(call, (int)words[e->list]), false, 0);
+    count_partner(world_of(call, e->peer), !row->source && row->kind < INIT, e->bytes);
   }
   e->end = at;
   if (e == &slot->event && (row->flag || id == ID_Testsome)) {  // a poll that found something

@@ -52,7 +52,9 @@ def test_the_data_of_vectors_and_partners(known: Path) -> None:
     assert rank.list_of(vector) == [8, 16, 16, 16]  # sent to ranks 0 and 1, received from them
     assert vector.bytes == 24
     sent = {to: int(each["sent"]) for to, each in enumerate(trace.ranks[0].partners)}
-    assert sent == {0: 1, 1: 50 + 50 + 1 + 1}  # and one persistent request
+    assert sent == {0: 1, 1: 50 + 50 + 1 + 5}  # and a persistent request that is started five times
+    started = trace.totals["Startall"]
+    assert (started.bytes, int(started.sizes.sum())) == (2 * 5 * 2 * 16, 2 * 5 * 2)  # of two ranks: sent and received
 
 
 def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -> None:
