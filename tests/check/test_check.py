@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,7 +21,7 @@ from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
-from volley.check import cluster, findings, inventory, limits, machine
+from volley.check import COMMAND, cluster, command, findings, inventory, limits, machine
 from volley.check.command import Judged
 from volley.check.findings import CheckFinding
 from volley.check.limits import Limits
@@ -29,6 +30,7 @@ from volley.errors import UserError
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.finding import exit_code, in_order
 from volley.machine.inventory import Inventory, Seen
+from volley.machine.signals import Stop
 from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -423,6 +425,21 @@ def test_a_rank_that_hangs_fails(volley: Command, tmp_path: Path) -> None:
     assert done.code == 1, done.err
     assert "no progress" in done.out
     assert {log.run.plan.watchdog_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run} == {2.0}
+
+
+def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(command.Check, "launches", lambda _, layer, __, options: asked.update({layer: options}) or [])
+    words = ["--mpi", "/opt/a b/mpi", "--launcher", "mpich", "--launcher-arg=--x", "--launcher-arg", "y"]
+    options: Any = COMMAND.parse(words)
+    nothing: Any = None
+    with Stop() as stop:
+        command._machine(command.Check(options, nothing, stop, 60.0), 2)
+    starts = {(each.job.mpi, each.job.launcher, each.job.launcher_arg) for each in asked.values() if each.job.launches}
+    assert starts == {("/opt/a b/mpi", "mpich", ("--x", "y"))}
+    assert len(asked) == len(machine.layers(2))
 
 
 def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> None:

@@ -155,10 +155,15 @@ def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
     return cluster_map.of_slurm(hosts) if "SLURM_JOB_ID" in os.environ else ClusterMap(nodes=frozenset(hosts))
 
 
+_START = ("--mpi", "--launcher", "--launcher-arg")
+"""Options of a check that its layers of one machine have too: the MPI that is asked about is the one that is judged."""
+
+
 def _machine(check: Check, gpus: int) -> list[LayerLogs]:
     """Measure the layers of this machine."""
     found = []
-    for layer in machine.layers(gpus, check.options.transport):
+    start = [f"{name}={value}" for name, *values in check.options.typed if name in _START for value in values]
+    for layer in machine.layers(gpus, check.options.transport, start):
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)

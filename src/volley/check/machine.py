@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -70,9 +71,15 @@ def matrix_s(gpus: int) -> float:
     return max(LEAST_S, CELL_S * (2 * gpus**2 + 2 * gpus))
 
 
-def layers(gpus: int, named: Sequence[str] = ()) -> list[Layer]:
-    """Return the layers of a machine with so many GPUs; ``named``: the transports that the user asked for."""
-    short = ("--launches", "3", "--point-time", "0.05")
+def layers(gpus: int, named: Sequence[str] = (), start: Sequence[str] = ()) -> list[Layer]:
+    """Return the layers of a machine with so many GPUs.
+
+    Args:
+        gpus: their number.
+        named: the transports that the user asked for.
+        start: options that say how MPI is started.
+    """
+    short = ("--launches", "3", "--point-time", "0.05", *start)
     found = [
         Layer(
             "messages in host memory", ("pingpong", "--transport", "host", "--sizes", "8,64k,1M", *short), of_cores=True
@@ -111,7 +118,7 @@ def judge(
     layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], limits: Limits | None, judged: int
 ) -> Iterator[CheckFinding]:
     """Say what the launches of a layer say; ``judged``: how many times of all layers are compared with limits."""
-    again, finding = f"volley {' '.join(layer.words)}", partial(CheckFinding, layer=layer.name)
+    again, finding = shlex.join(["volley", *layer.words]), partial(CheckFinding, layer=layer.name)
     if any("failed" in log.statuses for log in logs):
         yield finding(status="FAIL", said="wrong data arrived", evidence="data", remedy=again)
         return
@@ -231,7 +238,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
                 part=f"GPUs {_pair(pair)}",
                 said=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
                 f"{count(len(cases), 'launch')}",
-                remedy="" if always else f"volley {' '.join(layer.words)}",
+                remedy="" if always else shlex.join(["volley", *layer.words]),
             )
 
 
