@@ -158,7 +158,7 @@ def report(result: ReplayResult) -> Report:
     meaning = "median time of a call over ranks and passes; all calls: once through, on the slowest rank"
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
     gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
-    memory = [f"--memory {where}"] if (where := _memory(result)) != "recorded" else []
+    memory = [_IN_MEMORY[where]] if (where := _memory(result)) in _IN_MEMORY else []
     return Report(
         heading=report_parts.heading(series, "replay", gaps, *memory),
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
@@ -168,6 +168,13 @@ def report(result: ReplayResult) -> Report:
     )
 
 
+_IN_MEMORY: dict[Where, str] = {
+    "aware": "copied buffers in GPU memory",
+    "host": "buffers in host memory",
+    "device": "buffers in GPU memory",
+}
+
+
 def _memory(result: ReplayResult) -> Where:
     plan = result.series.plan
     return plan.options.recorded.memory if plan else "recorded"
@@ -175,8 +182,8 @@ def _memory(result: ReplayResult) -> Where:
 
 def _notes(result: ReplayResult) -> Iterator[Note]:
     if not result.calls and _memory(result) in ("aware", "device"):
-        sums = "; few MPIs sum in GPU memory: --memory aware has sums in host memory" * (_memory(result) == "device")
-        yield Note("missing", f"buffers were in GPU memory: volley doctor says whether this MPI is CUDA-aware{sums}")
+        sums = ", and few MPIs form sums in GPU memory" * (_memory(result) == "device")
+        yield Note("missing", f"buffers were in GPU memory{sums}; whether this MPI is CUDA-aware says volley doctor")
     if result.wrong:
         yield Note("error", f"{result.wrong} of {result.checked} checked messages and results were wrong")
     elif result.checked:
