@@ -52,11 +52,11 @@ def _standard_files() -> None:
 
 def main() -> int:
     try:
-        from volley.launch.inside_launcher import rank_info  # noqa: PLC0415  start-up: Ctrl-C is caught
+        from volley.launch.inside_launcher import has_launcher, rank_info  # noqa: PLC0415  start-up: Ctrl-C is caught
 
         _standard_files()
         place = rank_info(os.environ)
-        return _follow(place) if place and place.rank > 0 else _front(place)
+        return _follow(place) if place and place.rank > 0 and has_launcher() else _front(place)
     except KeyboardInterrupt:  # before the command line was read
         print("volley: stopped", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -193,7 +193,7 @@ def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: 
     facts = state("variables of a rank, without its launcher")
     for name in ("PMIX_RANK", "PMIX_SECURITY_TOKEN", "SLURM_JOB_ID"):
         monkeypatch.setenv(name, "7")
-    monkeypatch.setattr(jobs, "word", lambda path: "7 (bash (a) shell) S 0 7" if "stat" in str(path) else "")
+    monkeypatch.setattr(jobs, "has_launcher", lambda: False)
     alone = repeat(monkeypatch, facts, lambda: "PMIX_RANK" not in os.environ)
     assert (alone.works, alone.change) == (True, "unset $(env | grep -oE '^(PMIX_)[A-Za-z0-9_]*')")
     assert sorted(alone.settings) == ["PMIX_RANK=7", "PMIX_SECURITY_TOKEN=…"]
@@ -202,7 +202,7 @@ def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: 
     worked = msgspec.structs.replace(facts, launcher=GOOD.launcher)  # by a launcher that volley does not know
     with pytest.raises(Skip):
         jobs.trials(worked, JobOptions(), 20.0)
-    monkeypatch.setattr(jobs, "word", lambda _: "8 (slurmstepd) S 1 8")
+    monkeypatch.setattr(jobs, "has_launcher", lambda: True)
     with pytest.raises(Skip):
         jobs.trials(facts, JobOptions(), 20.0)
 

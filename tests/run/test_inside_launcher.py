@@ -15,7 +15,8 @@ import pytest
 from fake_engine import install
 from the_command import FEW, Command, Finished, imports_of
 from volley import cli
-from volley.launch.inside_launcher import rank_info, scrubbed
+from volley.launch import inside_launcher
+from volley.launch.inside_launcher import has_launcher, rank_info, scrubbed
 
 # ------------------------------------------------------------------------------------------ noticing it
 
@@ -242,8 +243,17 @@ FOLLOWER = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPRO
 HEAVY = {"msgspec", "rich", "subprocess", "volley.run.session", "volley.launch.engine", "volley.report.model"}
 
 
-def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stand_in: Command) -> None:
-    done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", "--gpu-after-init", **FOLLOWER)
+@pytest.fixture
+def mpirun(tmp_path: Path) -> tuple[str, ...]:
+    """A launcher only by its name: it starts one process and waits for it."""
+    (tmp_path / "mpirun").symlink_to("/bin/sh")
+    return (str(tmp_path / "mpirun"), "-c", '"$0" "$@"; exit $?')
+
+
+def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(
+    stand_in: Command, mpirun: tuple[str, ...]
+) -> None:
+    done = stand_in("-m", "volley", "pingpong", "--gpus=1,0", "--gpu-after-init", before=mpirun, **FOLLOWER)
     library = f"'--mpi-library', '{stand_in.engine.parents[1]}/lib/libmpi.so.40'"
     assert f"following with [{library}, '--follower', '--gpus', '1,0', '--gpu-after-init']" in done.err
     before_exec = done.err.split("import time: self [us]")[1]
@@ -252,21 +262,45 @@ def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(stan
 
 
 @pytest.mark.parametrize("words", [("show", "x"), ("--help",), ("pingpong", "--launcher", "openmpi")])
-def test_a_follower_with_nothing_to_follow_is_silent(stand_in: Command, words: tuple[str, ...]) -> None:
-    done = stand_in("-m", "volley", *words, OMPI_COMM_WORLD_RANK="1")
+def test_a_follower_with_nothing_to_follow_is_silent(
+    stand_in: Command, mpirun: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = stand_in("-m", "volley", *words, before=mpirun, OMPI_COMM_WORLD_RANK="1")
     assert (done.code, done.out, done.err) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"])
+def test_without_a_launcher_every_rank_that_is_left_over_gets_the_same_answer(stand_in: Command, name: str) -> None:
+    first, other = (stand_in("-m", "volley", "pingpong", "--ranks", "5", **{name: rank}) for rank in "03")
+    assert (first.code, first.out, first.err) == (other.code, other.out, other.err)
+    assert first.code != 0
+    assert f"env -u {name} volley pingpong" in first.err
+
+
+def test_a_launcher_may_be_outside_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """There the first process has the variables too, which it got from outside."""
+    shown = tmp_path / "shown"
+    monkeypatch.setattr(
+        inside_launcher,
+        "open",
+        lambda path, *words, **named: open(shown if "environ" in path else path, *words, **named),  # noqa: PTH123, SIM115
+        raising=False,
+    )
+    for environ, expected in ((b"HOME=/\0PMIX_RANK=3\0", True), (b"HOME=/\0", False)):
+        shown.write_bytes(environ)
+        assert has_launcher() is expected
 
 
 HYDRA = {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
 
 
-def test_a_launcher_of_another_mpi_is_named_by_the_first_rank_only(stand_in: Command) -> None:
+def test_a_launcher_of_another_mpi_is_named_by_the_first_rank_only(stand_in: Command, mpirun: tuple[str, ...]) -> None:
     alone = {**HYDRA, "PATH": str(stand_in.engine.parent)}
     first = stand_in("-m", "volley", "pingpong", PMI_RANK="0", **alone)
     assert first.code == 3
     assert "the MPI is Open MPI v5.0.11 (" in first.err
     assert re.search(r"start volley without a launcher, or with \S+/mpirun -n 2 volley", first.err)
-    other = stand_in("-m", "volley", "pingpong", PMI_RANK="1", **alone)
+    other = stand_in("-m", "volley", "pingpong", before=mpirun, PMI_RANK="1", **alone)
     assert (other.code, other.out, other.err) == (0, "", "")
 
 

@@ -35,6 +35,13 @@ _RELEASE_S = 20.0
 OF_RANKS = (*_VARIABLES, *_OMPI_JOB, *_STEP)
 """How the variables begin that launchers set for their ranks."""
 
+_STARTS_RANKS = (
+    r"(mpi|prte|orte|js|s|ap)(run|exec)|prted?$|orted$|hydra|pmi_proxy|mpispawn|slurmstepd|jsmd|flux|pals|pbs_|res$|sge_"
+    r"|apinit|psid"
+    r"|appinit|sinit"  # of a container of Apptainer: its launcher is outside
+)
+"""Names of launchers, their daemons and those of batch systems, one of which is above every rank."""
+
 
 class RankInfo:
     """The rank of this process in a job that a foreign launcher started."""
@@ -72,6 +79,32 @@ def rank_info(environment: Mapping[str, str]) -> RankInfo | None:
             started = launcher != "srun" or (step or 0) < _FIRST_SPECIAL_STEP
             return RankInfo(rank, parse_whole(environment.get(size_name)), launcher) if started else None
     return None
+
+
+def has_launcher() -> bool:
+    """Return whether a launcher is above this process, or may be: the variables of a rank may be left over in a shell.
+
+    In a container the launcher may be outside, where it cannot be seen; then the first process has the variables too.
+    """
+    import re  # noqa: PLC0415  start-up: only a rank asks
+
+    above, first = os.getpid(), b""
+    while above > 0:
+        try:
+            # PID (NAME) STATE PPID …, proc(5)
+            with open(f"/proc/{above}/stat", errors="replace", encoding="utf-8") as stat:  # noqa: PTH123  see above
+                name, _, rest = stat.read().rpartition(") ")
+        except OSError:
+            return True  # /proc hides the processes of other users, as those of slurmstepd are
+        if re.match(_STARTS_RANKS, name.partition("(")[2]):
+            return True
+        try:
+            with open(f"/proc/{above}/environ", "rb") as environ:  # noqa: PTH123  see above
+                first = environ.read()
+        except OSError:
+            first = b""  # a process of another user
+        above = int(rest.split()[1])
+    return rank_info(dict(os.fsdecode(word).partition("=")[::2] for word in first.split(b"\0"))) is not None
 
 
 def mismatch(launcher: str, family: str) -> bool:

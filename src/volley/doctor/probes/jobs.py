@@ -27,7 +27,7 @@ from volley.errors import MachineError, UserError
 from volley.launch import engine_path, path_launch
 from volley.launch.allocation import allocation
 from volley.launch.engine import About, EngineProcess, ask_about
-from volley.launch.inside_launcher import OF_RANKS, rank_info, scrubbed
+from volley.launch.inside_launcher import OF_RANKS, has_launcher, rank_info, scrubbed
 from volley.launch.launchers import PAIR
 from volley.launch.preflight import Trials
 from volley.launch.start import Patience
@@ -230,10 +230,6 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
 
 _OF_BATCH = (*OF_JOBS, "COBALT_")
 _TRIAL_WATCHDOG_S = 5.0
-_STARTS_RANKS = re.compile(
-    r"(mpi|prte|orte|js|s|ap)(run|exec)|prted?$|orted$|hydra|pmi_proxy|slurmstepd|jsmd|flux|pals|pbs_|res$|sge_|apinit"
-)
-"""Names of launchers, their daemons and those of batch systems, one of which is above every rank."""
 _NOWHERE = "/dev/null/nonexistent"
 """As the home folder, and below what is no folder: none of the files there exists."""
 _PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
@@ -353,15 +349,7 @@ def _suspects(job: JobFacts | None, facts: Facts) -> list[str]:
 
 def _in_job(ranks: JobFacts | None) -> bool:
     """Return whether this process is no rank by its variables; or ``ranks`` worked; or a launcher is above it."""
-    if rank_info(os.environ) is None or (ranks and ranks.complete and len(ranks.ranks) > 1):
-        return True
-    above = os.getppid()
-    while above > 0:
-        name, _, rest = word(Path(f"/proc/{above}/stat")).rpartition(") ")  # PID (NAME) STATE PPID …, proc(5)
-        if _STARTS_RANKS.match(name.partition("(")[2]):
-            return True
-        above = int(rest.split()[1]) if rest else 0
-    return False
+    return rank_info(os.environ) is None or bool(ranks and ranks.complete and len(ranks.ranks) > 1) or has_launcher()
 
 
 def _raised_limits() -> Iterator[tuple[str, str]]:
