@@ -57,7 +57,7 @@ INSTALLED := $(VENV)/.installed$(subst $(space),,$(addprefix -,$(EXTRAS)))
 with_extras = $(addprefix [,$(addsuffix ],$(subst $(space),$(comma),$(strip $(EXTRAS) $(1)))))
 
 ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
-  $(shell find cmake build_backend engine/src engine/apps engine/CMakeLists.txt -type f ! -name '*.pyc')
+  $(shell find cmake build_backend engine/src engine/apps engine/trace engine/CMakeLists.txt -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
 .PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage check-rates tune-rates docs site pictures clean distclean FORCE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,10 @@ from volley.records.trace_calls import resolve
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
 from volley.trace.explain import explanation
 from volley.trace.roll_call import roll_call
-from volley.trace.waiting import RankTime, split
+from volley.trace.waiting import ONLY_COUNTED, RankTime, split
 
 NAMES = ["Send", "Recv", "Isend", "Irecv", "Wait", "Allreduce", "Bcast", "Reduce", "Finalize", "Waitall", "Iallreduce"]
+NAMES += ["Probe", "Win_fence"]
 MS = 1_000_000
 
 
@@ -171,6 +173,33 @@ def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:
     ranks, calls, *_ = report.tables
     assert "no return" in [column.title for column in ranks.columns]
     assert ["MPI_Allreduce, no return", 1] in [row[:2] for row in calls.rows]
+
+
+def test_calls_that_tell_of_no_partner_are_not_called_mpi_itself() -> None:
+    """A rank waits 9 ms in MPI_Probe and 8 ms in MPI_Win_fence; 3 ms of polls were only counted."""
+    calls = [call("Probe", 1, 10, peer=1), call("Recv", 10, 11, peer=1), call("Win_fence", 12, 20)]
+    waits = a_rank(0, 2, [*calls, call("Finalize", 100, 100)])
+    waits.counts["ticks"][NAMES.index("Probe")] += 3 * MS
+    sends = a_rank(1, 2, [call("Send", 10, 10.5, peer=0), call("Win_fence", 19, 20), call("Finalize", 100, 100)])
+    mine = times(waits, sends)[0]
+    assert mine.untold == pytest.approx({"Probe": 0.009, "Win_fence": 0.008, ONLY_COUNTED: 0.003})
+    assert mine.rest_s == pytest.approx(0.001)
+    trace = Trace(TraceInfo(), [waits, sends])
+    said = [note.text for note in explanation(trace, resolve(trace)).notes]
+    assert [each for each in said if "not split" in each]
+    assert not [each for each in said if "MPI itself" in each]
+
+
+def test_how_long_a_call_did_not_return_is_unknown_where_nobody_saw_the_end() -> None:
+    inside = a_rank(0, 2, [call("Send", 1, 1.1, peer=1), call("Recv", 2, -1e-6, peer=1)])
+    inside.header["state"], inside.threads["current"] = 1, 2 + 1
+    late = a_rank(1, 2, [call("Recv", 0, 1.1, peer=0), call("Recv", 2, -1e-6, peer=0)])
+    late.header["state"], late.threads["current"] = 1, 2 + 1
+    trace = Trace(TraceInfo(), [inside, late])
+    (note,) = (each for each in explanation(trace, resolve(trace)).notes if each.verdict)
+    assert note.verdict == "BROKEN"
+    assert "rank 0 was in MPI_Recv from rank 1" in note.text
+    assert not re.search(r" for \d|did not return", note.text)
 
 
 def test_the_time_in_finalize_is_left_out_where_it_was_only_counted() -> None:

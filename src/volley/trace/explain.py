@@ -37,13 +37,15 @@ from volley.run.render import Sections, form_of, render_reports, write
 from volley.text import count, escape_controls, join_few, join_words
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
-from volley.trace.waiting import LOST_CORE, RankTime, Split, split
+from volley.trace.waiting import LOST_CORE, ONLY_COUNTED, RankTime, Split, split
 from volley.units import approximate_size, format_sig
 
 DOCUMENT_VERSION = 1
 _WORTH = 0.05
 _WORTH_OF_ALL = 0.01
 """Smaller shares of the time in MPI and of all time are no finding."""
+_MOST = 0.9
+"""Of the time that ranks waited for another one: the calls that are counted hold so much of it."""
 _BINS = 120
 
 
@@ -97,9 +99,10 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to {_last(trace)}",
         f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(rank.library for rank in trace.ranks))}",
     ]
+    hangs = trace.info.ended_s is None and any(each.open_s for each in times.ranks)  # nobody knows for how long
     notes = [
         *_endings(trace, times),
-        *_waits(times),
+        *([] if hangs else _waits(times)),
         *_cores(times),
         *_kept(trace, times),
         *_buffers(trace),
@@ -110,7 +113,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     line = f"in MPI: {_percent(sum(each.mpi_s for each in times.ranks), total_s)} of the time of all ranks"
     return Report(
         heading,
-        [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace), _copy_table(copied)],
+        [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace), *_copy_tables(copied)],
         notes,
         summary=lambda: Overview(line, by_rank),
         charts=Later(lambda: [_timeline(calls), _partners(trace), _shares(times)]),
@@ -126,7 +129,7 @@ def _last(trace: Trace) -> str:
 def _endings(trace: Trace, times: Split) -> Iterator[Note]:
     lines = trace.info.roll_call or roll_call(trace)
     open_s, mpi_s = sum(each.open_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
-    if open_s:
+    if open_s and trace.info.ended_s is not None:
         lines = [*lines, f"calls that did not return: {_percent(open_s, mpi_s)} of the time in MPI ({_time(open_s)})"]
     if lines:
         yield Note("error", f"not all ranks came to MPI_Finalize: {'; '.join(lines)}", "BROKEN")
@@ -156,13 +159,14 @@ def _waits(times: Split) -> Iterator[Note]:
 
 def _wait_note(times: Split, what: str, partner: int, seconds: float, total_s: float) -> Note:
     those = [each for each in times.waits if each.partner == partner and getattr(each, what) > 0]
-    median_s = float(np.median([getattr(each, what) for each in those]))
+    longest_s = np.sort([getattr(each, what) for each in those])[::-1]
+    most_s = longest_s[: int(np.searchsorted(longest_s.cumsum(), _MOST * longest_s.sum())) + 1]
     worst = max({each.name for each in those}, key=lambda name: sum(getattr(w, what) for w in those if w.name == name))
     share = f"{_percent(seconds, total_s)} of the time in MPI ({_time(seconds)})"
     if what == "late_s":
         text = (
-            f"rank {partner} comes late: waiting for it is {share}, {_time(median_s)} in the median of "
-            f"{count(len(those), 'call')}, most of it in MPI_{worst}. Give it less work, or its messages earlier"
+            f"rank {partner} comes late: waiting for it is {share}, most of it in {count(len(most_s), 'call')} of "
+            f"{_time(float(np.median(most_s)))} (MPI_{worst}). Give it less work, or its messages earlier"
         )
     else:
         text = (
@@ -176,24 +180,39 @@ def _cores(times: Split) -> Iterator[Note]:
     without = [each for each in times.ranks if not each.has_core]
     if without:
         named = join_few(f"rank {each.rank} for {_percent(each.lost_s, each.total_s)}" for each in without)
-        unsplit_s = sum(each.unsplit_s for each in times.ranks)
+        unsplit_s = sum(each.without_core_s for each in times.ranks)
+        waits = (
+            f"Waits of and for a rank without a core ({_time(unsplit_s)}) are not split: who computes too long cannot "
+            "be told from who was not let run. "
+        )
         yield finding(
             "NOISY",
-            f"ready to run, but without a core: {named} of the time. Waits of and for a rank without a core "
-            f"({_time(unsplit_s)}) are not split: who computes too long cannot be told from who was not let run. "
+            f"ready to run, but without a core: {named} of the time. {waits if unsplit_s else ''}"
             "Start fewer ranks than cores, bind them, or end what else runs there",
         )
 
 
 def _kept(trace: Trace, times: Split) -> Iterator[Note]:
+    untold: defaultdict[str, float] = defaultdict(float)
+    for each in times.ranks:
+        for name, seconds in each.untold.items():
+            untold[name] += seconds
+    mpi_s, counted_s = sum(each.mpi_s for each in times.ranks), untold.pop(ONLY_COUNTED, 0.0)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     if dropped:
-        kept_s, mpi_s = sum(each.kept_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
+        all_calls = max(int(rank.header["n_events"]) + int(rank.header["dropped"]) for rank in trace.ranks)
         yield Note(
             "missing",
-            f"only the calls that were kept are split, {_percent(min(kept_s, mpi_s), mpi_s)} of the time in MPI; the "
-            f"last {dropped} calls are only counted: volley record --events keeps more",
+            f"{_percent(counted_s, mpi_s)} of the time in MPI is not split: the last {dropped} calls are only counted; "
+            f"volley record --events {-(-all_calls // 1000) * 1000} keeps all",
+            first=counted_s > mpi_s / 2,
         )
+    named = {f"MPI_{name}": seconds for name, seconds in untold.items()}
+    named |= {} if dropped else {"polls that found nothing": counted_s}
+    shown = [f"{name} ({_percent(seconds, mpi_s)})" for name, seconds in named.items() if seconds >= _WORTH * mpi_s > 0]
+    if shown:
+        said = f"not split, because the trace does not tell for whom they wait: {join_few(shown)}"
+        yield Note("missing", said, first=sum(named.values()) > mpi_s / 2)
     if trace.missing:
         yield Note("missing", f"no trace of {count(len(trace.missing), 'rank')}: {join_few(map(str, trace.missing))}")
 
@@ -232,11 +251,9 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     total_s, rest_s = sum(each.mpi_s for each in times.ranks), sum(each.rest_s for each in times.ranks)
     if not total_s or rest_s / total_s < 0.5 or not all(each.has_core for each in times.ranks):
         return
-    calls, waited_s = {**trace.totals}, times.waited_s
-    calls.pop("Finalize", None)
-    name, most = max(calls.items(), key=lambda call: call[1].seconds - waited_s[call[0]])
-    share = sum(each.total_s for each in times.ranks)
-    each_s = (most.seconds - waited_s[name]) / most.calls
+    waited_s, share = times.waited_s, sum(each.total_s for each in times.ranks)
+    name, (number, seconds) = max(times.told.items(), key=lambda call: call[1][1] - waited_s[call[0]])
+    each_s, most = (seconds - waited_s[name]) / number, trace.totals[name]
     sized = f" of {approximate_size(most.mean_bytes)}" if most.bytes else ""
     large = total_s / share >= _WORTH
     needed = {f"OMPI_MCA_{name}={value}" for name, value in UCX_MCA.items()}  # volley env sets it
@@ -307,7 +324,7 @@ def _call_table(trace: Trace, times: Split) -> Table:
             total = without_end.setdefault(f"{each.open_call}, no return", CallTotal())
             total.calls, total.seconds = total.calls + 1, total.seconds + each.open_s
     calls = sorted((trace.totals | without_end).items(), key=lambda call: -call[1].seconds)
-    legend = ["polls: calls that found nothing; they are counted, not kept"]
+    legend = ["waited: for partners that were late or absent; polls: calls that found nothing, which are only counted"]
     return Table.of(columns, calls, title="Calls", legend=legend)
 
 
@@ -331,7 +348,7 @@ def _size_table(trace: Trace) -> Table:
     return Table([Column("call", align="left"), Column("up to", "B"), Column("calls")], rows, "Sizes")
 
 
-def _copy_table(copied: list[Copies]) -> Table:
+def _copy_tables(copied: list[Copies]) -> list[Table]:
     columns: dict[Column, Callable[[Copies], Any]] = {
         Column("rank"): lambda each: each.rank,
         Column("from", align="left"): lambda each: "GPU" if each.to_host else "host",
@@ -342,7 +359,7 @@ def _copy_table(copied: list[Copies]) -> Table:
         Column("time", "s"): lambda each: each.seconds,
         Column("mean size", align="left"): lambda each: Cell(each.mean_bytes, text=approximate_size(each.mean_bytes)),
     }
-    return Table.of(columns, copied, title="Copies between GPU and host memory")
+    return [Table.of(columns, copied, title="Copies between GPU and host memory")] if copied else []
 
 
 def _timeline(calls: Calls) -> Chart:

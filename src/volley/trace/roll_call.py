@@ -16,17 +16,20 @@ _LISTED = 4
 def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
     """Return a line for each place at which ranks were; nothing if all ranks had called MPI_Finalize.
 
-    ``at_s`` is the time, in s since MPI_Init of the first rank; ``None``: that at which the application ended.
+    ``at_s`` is the time, in s since MPI_Init of the first rank; ``None``: that at which the application ended, if it is
+    known.
     """
     if all(rank.finalized for rank in trace.ranks) and not trace.missing:
         return []
-    now_s = trace.ended_s if at_s is None else at_s
+    now_s = trace.info.ended_s if at_s is None else at_s
     found = [(rank, *place) for rank in trace.ranks for place in _places(trace, rank)]
     lines = []
     for where, those in grouped(found, lambda each: each[1]).items():
         ranks = [rank.rank for rank, _, _ in those if rank.rank >= 0]
         who = numbered("rank", ranks) if ranks else those[0][0].place
-        since = sorted(max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None)
+        since = sorted(
+            max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None and now_s is not None
+        )
         spans = list(dict.fromkeys(format_duration(s) for s in (since[:1] + since[-1:])))
         did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
         lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}")

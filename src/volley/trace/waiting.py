@@ -21,6 +21,13 @@ from volley.records.trace_file import RankTrace, Trace, plain_name
 
 LOST_CORE = 0.05
 """The share of its time that a rank is ready to run but has no core, from which its waits are not split."""
+ONLY_COUNTED = "calls that were only counted"
+_UNTOLD = (
+    *("Probe", "Iprobe", "Mprobe", "Improbe", "Win_", "File_", "Comm_", "Cart_", "Graph_", "Dist_graph_", "Intercomm_"),
+    *("Neighbor_", "Ineighbor_", "Put", "Get", "Rput", "Rget", "Accumulate", "Raccumulate", "Fetch_and_op"),
+    *("Compare_and_swap",),
+)
+"""How calls begin that wait for ranks, or may, of which the trace does not tell for which."""
 _FROM_ROOT = ("Bcast", "Scatter", "Scatterv")
 _TO_ROOT = ("Reduce", "Gather", "Gatherv")
 _FROM_LOWER = ("Scan", "Exscan")
@@ -52,7 +59,10 @@ class RankTime:
     late_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     """By the rank that was waited for."""
     absent_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
-    unsplit_s: float = 0.0
+    without_core_s: float = 0.0
+    """Waits of and for ranks without a core."""
+    untold: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """By call: time of which the trace does not tell for whom a rank waited."""
     open_call: str = ""
     """The call that did not return."""
     open_s: float = 0.0
@@ -60,6 +70,10 @@ class RankTime:
     @property
     def has_core(self) -> bool:
         return self.total_s <= 0 or self.lost_s / self.total_s < LOST_CORE
+
+    @property
+    def unsplit_s(self) -> float:
+        return self.without_core_s + sum(self.untold.values())
 
     @property
     def rest_s(self) -> float:
@@ -71,6 +85,8 @@ class RankTime:
 class Split:
     ranks: list[RankTime]
     waits: list[Wait]
+    told: dict[str, tuple[int, float]]
+    """Of the calls that are split, by name: how many, and their time in s."""
 
     @cached_property
     def waited_s(self) -> defaultdict[str, float]:
@@ -96,13 +112,19 @@ def split(trace: Trace, calls: Calls) -> Split:
         if theirs is None:
             continue
         if not (mine.has_core and theirs.has_core):
-            mine.unsplit_s += wait.late_s + wait.absent_s
+            mine.without_core_s += wait.late_s + wait.absent_s
             continue
         if wait.late_s:
             mine.late_s[wait.partner] += wait.late_s
         if wait.absent_s:
             mine.absent_s[wait.partner] += wait.absent_s
-    return Split(list(times.values()), waits)
+    told: dict[str, tuple[int, float]] = {}
+    for its in calls.ranks.values():
+        for name, seconds in zip(its.names, _lengths(its), strict=True):
+            if not name.startswith((*_UNTOLD, "Finalize")):
+                number, before_s = told.get(name, (0, 0.0))
+                told[name] = number + 1, before_s + seconds
+    return Split(list(times.values()), waits, told)
 
 
 def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
@@ -121,15 +143,34 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
     lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
     main = rank.events["thread"] == 0
+    mpi_s, untold = trace.duration(rank, ticks), _untold(calls)
+    kept_s = sum(seconds for name, seconds in zip(calls.names, _lengths(calls), strict=True) if name != "Finalize")
+    untold[ONLY_COUNTED] = max(mpi_s - kept_s, 0.0)
     return RankTime(
         rank.rank,
         total_s=end - begin,
-        mpi_s=trace.duration(rank, ticks) + open_s,
+        mpi_s=mpi_s + open_s,
+        untold=untold,
         lost_s=min(lost_s, end - begin),
         kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
         open_call=plain_name(rank.names[event.call]) if event else "",
         open_s=open_s,
     )
+
+
+def _lengths(calls: RankCalls) -> list[float]:
+    """Return the time of each call that returned, in s."""
+    returned = calls.trace.events["end"] > 0
+    seconds: list[float] = np.where(returned, calls.end_s - calls.begin_s, 0.0).tolist()
+    return seconds
+
+
+def _untold(calls: RankCalls) -> defaultdict[str, float]:
+    found: defaultdict[str, float] = defaultdict(float)
+    for name, seconds in zip(calls.names, _lengths(calls), strict=True):
+        if name.startswith(_UNTOLD):
+            found[name] += seconds
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------- messages

@@ -74,9 +74,11 @@ class ReplayProgram:
     recorded: dict[str, tuple[int, float]]
     """How often the application made each of them, and its median time, in s."""
     left_out: dict[str, float]
-    """What is not replayed, as a share of the time in calls that communicate."""
+    """What is not replayed, as a share of the time in MPI."""
     span_s: float
     """The time from the first call to the last."""
+    copied: int
+    """Messages that the application copies from or to GPU memory, where this was asked for."""
 
 
 @dataclass
@@ -154,11 +156,11 @@ class _Builder:
                 elif _communicates(calls.names[number]):
                     name = f"MPI_{calls.names[number]}"
                     lost[name] = lost.get(name, 0.0) + seconds
-        total_s = sum(map(sum, durations.values())) + sum(lost.values())
+        total_s = sum(each.seconds for name, each in self._trace.totals.items() if name != "Finalize")
+        known_s = sum(map(sum, durations.values())) + sum(lost.values())
         if any(rank.header["dropped"] for rank in self._trace.ranks):
             counted_s = sum(each.seconds for name, each in self._trace.totals.items() if _communicates(name))
-            lost["calls that were only counted"] = max(counted_s - total_s, 0.0)
-            total_s = max(counted_s, total_s)
+            lost["calls that were only counted"] = max(counted_s - known_s, 0.0)
         words = [self._written(rank) for rank in ranks]
         first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
         last = max((float(each.end_s[-1]) for each in self._calls.ranks.values() if len(each.end_s)), default=0.0)
@@ -168,6 +170,7 @@ class _Builder:
             {name: (len(those), float(np.median(those))) for name, those in durations.items()},
             {name: seconds / total_s for name, seconds in lost.items() if total_s},
             last - first,
+            len(self._copied),
         )
 
     # ---------------------------------------------------------------------------------------------- verification

@@ -28,6 +28,7 @@ from volley.run.jobs import Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, over_launches
 from volley.text import join_few
+from volley.units import format_sig
 
 _LAUNCHES_WITH_GAPS = 3
 _ALL_CALLS = "all calls"
@@ -40,6 +41,7 @@ class RecordedCalls(Frozen, frozen=True, kw_only=True):
     median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
     left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
     memory: Annotated[Where, doc("where the buffers are.")] = "recorded"
+    library: Annotated[str, doc("the MPI library of the application, without its folder.")] = ""
 
 
 class ReplayPlan(Frozen, frozen=True, kw_only=True):
@@ -75,6 +77,8 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     program = build(trace, resolve(trace), options.memory)
     if not program.names:
         raise UserError(f"{options.trace[0]} has no call that can be replayed")
+    if options.memory == "aware" and not program.copied:
+        raise UserError(f"{options.trace[0]} has no copy of a message between GPU and host memory: leave --memory out")
     ranks = count_ranks(options.job, context, usual=trace.size)
     if ranks != trace.size:
         raise UserError(f"{options.trace[0]} has {trace.size} ranks, and this job has {ranks}")
@@ -84,6 +88,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         median_s=[program.recorded[name][1] for name in program.names],
         left_out=program.left_out,
         memory=options.memory,
+        library=Path(trace.ranks[0].library).name,
     )
     part = ReplayPlan(
         program=[str(path)],
@@ -189,9 +194,13 @@ def _notes(result: ReplayResult) -> Iterator[Note]:
     elif result.checked:
         said = f"{result.checked} messages and results of collectives were checked byte for byte"
         yield Note("finding", f"{said}, in passes that were not timed")
-    plan = result.series.plan
+    plan, run = result.series.plan, result.series.run
+    its = plan.options.recorded.library if plan else ""
+    if its and run and run.mpi and run.mpi.interface not in ("", its):
+        said = f"recorded with {its} and replayed with {run.mpi.interface}: the times are those of two MPIs"
+        yield Note("finding", said, first=True)
     left_out = plan.options.recorded.left_out if plan else {}
     shown = {name: share for name, share in left_out.items() if share >= 0.001}
     if shown:
-        named = join_few(f"{name} ({100 * share:.2g} %)" for name, share in shown.items())
+        named = join_few(f"{name} ({format_sig(100 * min(share, 1.0), 2)} %)" for name, share in shown.items())
         yield Note("missing", f"not replayed, with the share of the recorded time in MPI: {named}")
