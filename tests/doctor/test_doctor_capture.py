@@ -189,6 +189,15 @@ def test_other_load_is_not_taken_for_a_setting(monkeypatch: pytest.MonkeyPatch) 
     assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
 
 
+def test_a_failure_of_libfabric_is_tried_without_its_own_variables_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without either of the two the job works: the words of the failure decide which of them is named."""
+    names = ("I_MPI_FABRICS", "FI_PROVIDER")
+    monkeypatch.setattr(os, "environ", {**os.environ, "I_MPI_FABRICS": "ofi", "FI_PROVIDER": "nonsense"})
+    text = ["find_provider(3064)...: OFI fi_getinfo() failed (ofi_init.c:3064:find_provider:No data available)"]
+    facts = changed(state("MPI fails for a reason of its own"), mpi_host={"text": text}, stack={"mpi_family": "intel"})
+    assert repeat(monkeypatch, facts, lambda: not {*names} <= {*os.environ}).change == "unset FI_PROVIDER"
+
+
 def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = state("variables of a rank, without its launcher")
     for name in ("PMIX_RANK", "PMIX_SECURITY_TOKEN", "SLURM_JOB_ID"):
