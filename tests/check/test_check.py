@@ -463,6 +463,17 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
     assert not list(read_runs(tmp_path / "r.jsonl", BENCHMARKS)) if (tmp_path / "r.jsonl").exists() else True
 
 
+@pytest.mark.parametrize(("file", "said"), [("bad.json", "is not a file of limits"), ("no/such", "cannot write to")])
+def test_a_file_that_cannot_be_learned_is_refused_before_anything_is_measured(
+    here: Here, tmp_path: Path, file: str, said: str
+) -> None:
+    (tmp_path / "bad.json").write_text("{")
+    done = here("check", "--expect", str(tmp_path / file), "--learn", "-o", str(tmp_path / "r.jsonl"))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert not (tmp_path / "r.jsonl").exists()
+
+
 @pytest.mark.slow
 def test_a_check_of_one_rank(volley: Command, tmp_path: Path) -> None:
     done = volley("check", "--ranks", "1", "-f", "json", "-o", str(tmp_path / "r.jsonl"))
@@ -539,23 +550,38 @@ def test_ranks_that_had_no_core_are_seen_in_kept_records(name: str, busy: bool) 
     assert not machine.without_core(of_cores)
 
 
-def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_learning_says_so() -> None:
+def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_is_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     layer = machine.layers(0)[0]
     benchmark, _ = benchmarks.read(layer.words)
     logs = read_runs(ROOT / "results" / "two-cores" / "check.jsonl.gz", BENCHMARKS)[:3]
     known = good_checks({name: [seconds[0] / 9] * 5 for name, seconds in measured(benchmark, logs).items()})
     together = cluster.Measured(ClusterMap(), 60.0)
 
-    def judged() -> tuple[str, str]:
-        (found,) = machine.judge(layer, benchmark, logs, known, 1)
-        return found.status, Judged(CheckOptions(), [(layer, benchmark, logs)], [], together, None, None).busy
+    def judged(*words: str) -> Judged:
+        asked: CheckOptions = COMMAND.parse(["--expect", str(tmp_path / "f"), "--learn", *words])
+        return Judged(asked, [(layer, benchmark, logs)], [], together, None, None)
 
-    assert judged() == ("FAIL", "")
+    def status() -> str:
+        (found,) = machine.judge(layer, benchmark, logs, known, 1)
+        return found.status
+
+    good = [CheckFinding(status="PASS", layer="x", said="y")]
+    assert (status(), judged().busy) == ("FAIL", "")
+    assert command._learn(tmp_path / "quiet", good, judged())
     for log in logs:
         assert log.end
         usage = [msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4) for each in log.end.usage]
         log.end = msgspec.structs.replace(log.end, usage=usage)
-    assert judged() == ("UNDECIDED", "others used these cores (rank 0 had its core for 25 % of the time)")
+    why = "others used these cores (rank 0 had its core for 25 % of the time)"
+    assert (status(), judged().busy) == ("UNDECIDED", why)
+    capsys.readouterr()
+    assert not command._learn(tmp_path / "busy", good, judged())
+    assert not (tmp_path / "busy").exists()
+    assert f"nothing was learned: {why}; check again" in capsys.readouterr().err
+    assert command._learn(tmp_path / "busy", good, judged("--force"))
+    assert f"{why}: {limits.TOO_LONG}" in capsys.readouterr().err
 
 
 def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path: Path) -> None:

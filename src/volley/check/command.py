@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from volley.check.by_paths import by_paths
 from volley.check.findings import CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
-from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
+from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
 from volley.launch import cluster_map
 from volley.launch.allocation import allocation
 from volley.launch.cluster_map import ClusterMap
@@ -90,6 +91,8 @@ def run(options: CheckOptions) -> int:
     granted = allocation(os.environ)
     hosts = list(options.job.hosts) or list(granted.hosts if granted else ())
     where = _map(options, hosts)
+    if options.learn and options.expect:
+        limits.refuse(options.expect)
     known = limits.read_limits(options.expect) if options.expect and not options.learn else None
     asked = inventory.read_inventory(options.inventory) if options.inventory else None
     if options.records:
@@ -128,16 +131,26 @@ def run(options: CheckOptions) -> int:
     judged = Judged(options, of_layers, logs, together, known, asked, here=one)
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
-    if options.learn and options.expect:
-        said = f"{options.expect}: nothing was learned, because this check did not pass"
-        if exit_code(check.findings) == EXIT_GOOD:
-            said = limits.learn(options.expect, judged.host, judged.this, judged.times)
-            said += f"\nvolley: {busy}: {limits.TOO_LONG}" if (busy := judged.busy) else ""
-        print(said, file=sys.stderr)
+    learned = not (options.learn and options.expect) or _learn(options.expect, check.findings, judged)
     code = _show(check.findings, judged.nodes(hosts), options)
+    code = code if learned else code or EXIT_UNDECIDED
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
     return code
+
+
+def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool:
+    """Add a check to the limits, if it passed on cores that nothing else used; return whether it did."""
+    learned = False
+    if exit_code(findings) != EXIT_GOOD:
+        said = f"{file}: nothing was learned, because this check did not pass"
+    elif (others := judged.without_core) and not judged.options.output.force:
+        said = f"{file}: nothing was learned: {others}; check again while nothing else runs here, or add --force"
+    else:
+        said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
+        said += f"\nvolley: {busy}: {limits.TOO_LONG}" if (busy := others or judged.busy) else ""
+    print(said, file=sys.stderr)
+    return learned
 
 
 def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
@@ -214,6 +227,12 @@ class Judged:
             for layer, benchmark, those in self.of_layers
         )
         return next(filter(None, said), "")
+
+    @property
+    def without_core(self) -> str:
+        """Say that others used the cores, whichever layer saw it; else nothing."""
+        of_cores = (those for layer, _, those in self.of_layers if layer.of_cores)
+        return next(filter(None, map(machine.without_core, (*of_cores, self.logs))), "")
 
     @property
     def this(self) -> limits.Machine:

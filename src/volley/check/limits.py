@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -116,6 +117,14 @@ def read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T
     except UNREADABLE as error:
         other, why = mistaken(document, str(path), ""), why_unreadable(error, document)
         raise UserError(f"{option}: {other}" if other else f"{option} {path} is not {what}: {why}") from None
+
+
+def refuse(path: Path) -> None:
+    """Raise a UserError if a check could not be added to a file: that is known before anything is measured."""
+    if path.exists():
+        read_limits(path)
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"--expect {path}: cannot write to the folder {path.parent}")
 
 
 def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[float]]) -> str:

@@ -66,6 +66,7 @@ class CheckOptions(BenchmarkOptions):
     output: OutputOptions = group(
         OutputOptions,
         only=("output", "force", "format", "verbose", "quiet"),
+        force={"help": "Overwrite an existing file of records; learn also while others use the cores."},
         format={
             "read": option_values.choice(*FORMATS),
             "help": f"{join_words(FORMATS, 'or')}; "
