@@ -474,6 +474,20 @@ def test_a_file_that_cannot_be_learned_is_refused_before_anything_is_measured(
     assert not (tmp_path / "r.jsonl").exists()
 
 
+def test_what_is_recommended_names_the_files_of_the_user(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my limits.json").write_bytes(msgspec.json.encode(good_checks({"x": [1.0]})))
+    Path("there.json").write_text('{"nics": ["mlx5_0"]}')
+    records = str(ROOT / "results/two-cores/check.jsonl.gz")
+    done = here("check", "-f", "json", "--from", records, "--expect", "my limits.json", "--inventory", "there.json")
+    told = "\n".join(each["decides"] for each in json.loads(done.out)["findings"])
+    assert "on good nodes: volley check --expect 'my limits.json' --learn" in told
+    assert "volley check --inventory there.json on each node" in told
+    assert "FILE" not in told
+
+
 @pytest.mark.slow
 def test_a_check_of_one_rank(volley: Command, tmp_path: Path) -> None:
     done = volley("check", "--ranks", "1", "-f", "json", "-o", str(tmp_path / "r.jsonl"))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -154,7 +155,10 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
 
 
 def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
-    """Show the findings; return the exit code."""
+    """Show the findings, with the files that the user named in what they recommend; return the exit code."""
+    for flag, file in (("--expect", options.expect), ("--inventory", options.inventory)):
+        its = f"{flag} {quote(str(file)) if file else 'FILE'}"
+        findings = [msgspec.structs.replace(each, remedy=each.remedy.replace(f"{flag} FILE", its)) for each in findings]
     render(in_order(findings), options.output.format, sys.stdout, nodes)
     return exit_code(findings)
 

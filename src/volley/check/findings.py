@@ -27,7 +27,8 @@ from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_size, numbered
 
-LEARN = "limits of this site, learned on good nodes: volley check --expect FILE --learn"
+LEARN_MORE = "volley check --expect FILE --learn"
+LEARN = f"limits of this site, learned on good nodes: {LEARN_MORE}"
 NAMED = 8
 """A sentence names at most this many parts of a list."""
 

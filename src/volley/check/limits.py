@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Meta
 
 from volley.check.cluster import TOGETHER
-from volley.check.findings import NAMED, CheckFinding
+from volley.check.findings import LEARN_MORE, NAMED, CheckFinding
 from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, why_unreadable
 from volley.errors import UserError
 from volley.files import mistaken, write_file
@@ -182,7 +182,7 @@ def by_limits(
         return finding(status="FAIL", said=join_few(over, NAMED))
     if unknown:
         why = f"fewer than {FEWEST} good checks of such a machine measured {join_few(unknown, 2)}"
-        return finding(status="UNDECIDED", said=why, remedy="on good nodes: --learn")
+        return finding(status="UNDECIDED", said=why, remedy=f"on good nodes: {LEARN_MORE}")
     if wide:
         why = f"the limit judges nothing, because the good checks differ too much: {join_few(wide, 2)}"
         return finding(status="UNDECIDED", said=why, remedy="a new file, learned on nodes where nothing else runs")
@@ -222,7 +222,7 @@ def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> It
     if limits.checks and not known and len(machine.gpus) >= fewest:
         kinds = join_few(dict.fromkeys(_words(each.machine) for each in limits.checks), 2)
         why = f"the limits are of other machines: {kinds}; this one is {_words(machine)}"
-        yield finding(status="UNDECIDED", said=why, remedy="on good nodes of this kind: --learn")
+        yield finding(status="UNDECIDED", said=why, remedy=f"on good nodes of this kind: {LEARN_MORE}")
 
 
 def _words(machine: Machine) -> str:
