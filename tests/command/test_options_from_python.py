@@ -62,7 +62,12 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
 """For what the help calls a value: one of Python, and the same as words."""
 
 
-NEEDED = {"batch": ["--scheduler", "age"], "check": ["--expect", "limits.json"], "setup": ["--root-script"]}
+NEEDED = {
+    "batch": ["--scheduler", "age"],
+    "check": ["--expect", "limits.json"],
+    "collective": ["--operation", "scatterv"],
+    "setup": ["--root-script"],
+}
 """Words without which a command refuses some of its options."""
 
 

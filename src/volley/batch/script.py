@@ -94,7 +94,7 @@ def write(options: BatchOptions) -> tuple[str, str, list[str]]:
         if "excl" not in " ".join(options.directive).lower() and (alone := _EXCLUSIVE.get(options.scheduler)):
             options = replace(options, directive=(alone, *options.directive))
     else:
-        benchmark, asked = benchmarks.read(options.command)
+        benchmark, asked = benchmarks.read(options.command, ("check",))
     _check(options, asked)
     resources, notes = (_one_process if benchmark.local else _ranks)(benchmark, options, asked)
     submit = resources.fill(SCHEDULERS[options.scheduler].submit)

@@ -56,14 +56,17 @@ def _command(name: str, benchmarks: Sequence[Benchmark]) -> Command:
     )
 
 
-def read(words: Sequence[str]) -> tuple[Benchmark, Any]:
-    """Parse the command line of a benchmark, which does not begin with ``volley``, without running it."""
+def read(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Benchmark, Any]:
+    """Parse the command line of a benchmark, which does not begin with ``volley``, without running it.
+
+    ``others``: commands that the caller reads itself, for the message about one that measures nothing.
+    """
     if not words or words[0].startswith("-"):
         return pair.PINGPONG, plain.pingpong_options(plain.COMMAND.parse(words))
     known = commands()
     command = next((each for each in known if words[0] in (each.name, *each.aliases)), None)
     if command is None:
-        names = join_words([each.name for each in known], "or")
+        names = join_words([*(each.name for each in known), *others], "or")
         raise UserError(f"volley {words[0]} measures nothing: use {names}")
     options = command.parse(words[1:])
     return _wanted([each for each in BENCHMARKS if each.command == command.name], options, here=False), options

@@ -9,12 +9,16 @@ from volley.benchmarks.points import OPERATIONS, RESULTS, Operation, PointOption
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.errors import UserError
 from volley.run.benchmark import Benchmark
 from volley.text import join_words
 from volley.units import parse_sizes
 
 USUAL = OPERATIONS[:7]
 """What a run without ``--operation`` measures."""
+
+UNEVEN = tuple(each for each in OPERATIONS if each.endswith(("v", "w")))
+"""The operations whose blocks may differ in length."""
 
 SIZES = "8:16Mi:x8"
 """Seven operations at all sizes of a ping-pong would take minutes."""
@@ -56,6 +60,12 @@ class CollectiveOptions(SweepOptions):
     sampling: SamplingOptions = group(SamplingOptions)
     job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})
     output: OutputOptions = output_group()
+
+    def __post_init__(self) -> None:
+        if self.imbalance != (1, 1) and not set(self.operation) & set(UNEVEN):
+            raise UserError(
+                f"--imbalance changes only {join_words(UNEVEN)}: add --operation {UNEVEN[0]}, or leave it out"
+            )
 
 
 BENCHMARK = Benchmark(
