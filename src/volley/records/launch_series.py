@@ -115,7 +115,7 @@ def conditions(log: RunLog) -> Conditions:
         return {}
     devices = [rank.device for rank in run.ranks if rank.device]
     before = [record for record in log.hardware if record.when == "before"]
-    typed = [*(run.plan.launch.get("command") or ()), *chain.from_iterable(run.plan.launch.get("asked") or ())]
+    typed = str([run.plan.launch.get("command"), run.plan.launch.get("asked")])  # perhaps of a file that somebody wrote
     settings = log.settings
     return {
         "host": tuple(rank.host for rank in run.ranks),
@@ -128,7 +128,7 @@ def conditions(log: RunLog) -> Conditions:
         "power limit": tuple(f"{gpu.power_limit_w:g} W" for gpu in log.gpus("before") if gpu.power_limit_w) or None,
         "governor": (tuple(settings.governors) or None) if settings else None,
         "boost": settings and {True: "on", False: "off", None: None}[settings.boost],
-        "GPU chosen": "after MPI_Init" if "--gpu-after-init" in typed else None,
+        "GPU chosen": "after MPI_Init" if "'--gpu-after-init'" in typed else None,
         **software(run),
     }
 
