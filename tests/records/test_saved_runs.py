@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -213,3 +215,18 @@ def test_a_file_comes_before_a_saved_run(kept: Path, tmp_path: Path, capsys: Cap
     (tmp_path / "second").write_bytes((kept / "file-0.jsonl").read_bytes())
     assert cli.main(["show", "second", "--format", "csv"]) == 0
     assert ",second,example-node," in capsys.readouterr().out
+
+
+def test_the_list_has_the_commands_that_can_be_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "volley").mkdir()
+    of_check = gzip.decompress((Path(__file__).parents[2] / "results/two-cores/check.jsonl.gz").read_bytes())
+    for number, name in enumerate(("check", "check-2", "matrix")):
+        (tmp_path / f"volley/2026-01-0{number + 1}T00-00-00-{name}.jsonl").write_bytes(of_check)
+    assert cli.main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"  check  ", out)) == 2
+    assert "pingpong collective matrix" in out
+    assert "rank_matrix" not in out

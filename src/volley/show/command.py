@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
@@ -139,7 +140,7 @@ def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Repo
     columns = [
         Column("id", align="left"),
         Column("begun", align="left"),
-        Column("benchmark", align="left"),
+        Column("command", align="left"),
         Column("host", align="left", spare=2),
         Column("launches", spare=1),
         Column("points"),
@@ -189,11 +190,20 @@ def _cells(row: Mapping[str, Any]) -> Row:
     return [
         row["id"] or row["path"].rpartition("/")[2].removesuffix(".jsonl"),
         _local(row["started_at"]),
-        *(row[name] for name in ("benchmark", "host", "launches", "points")),
+        _typed(row),
+        *(row[name] for name in ("host", "launches", "points")),
         format_duration(row["elapsed_s"]),
         " ".join(filter(None, (row["name"], row["tags"] and f"[{row['tags']}]"))),
         Cell(text=" ".join(failed + status), style="" if row["status"] == "running" else "error"),
     ]
+
+
+def _typed(row: Mapping[str, Any]) -> str:
+    """Return the command that measured: the name of the file tells a check, which runs several benchmarks."""
+    if re.search(r"-check(-\d+)?\.jsonl$", row["path"]):
+        return "check"
+    commands = {each.name: each.command for each in BENCHMARKS}
+    return " ".join(dict.fromkeys(commands.get(name, name) for name in row["benchmark"].split()))
 
 
 def _local(started_at: str) -> str:
