@@ -8,6 +8,7 @@ that they cannot drift apart.
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from collections import Counter
@@ -128,17 +129,20 @@ def schema(type_: Any) -> dict[str, Any]:
         {"if": {"properties": {"benchmark": {"const": name}}}, "then": {"properties": {"options": part}}}
         for name, part in parts.items()
     ]
-    whole: dict[str, Any] = _null_last({**found, "$defs": components})
+    whole: dict[str, Any] = _of_any_msgspec({**found, "$defs": components})
     return whole
 
 
-def _null_last(node: Any) -> Any:
-    """Put null last among the choices of a value: its place differs from one msgspec to another."""
+def _of_any_msgspec(node: Any) -> Any:
+    """Put null last among the choices of a value, and take the indentation out of docstrings: here one msgspec differs
+    from another."""
     if isinstance(node, list):
-        return [_null_last(value) for value in node]
+        return [_of_any_msgspec(value) for value in node]
     if not isinstance(node, dict):
         return node
-    changed = {key: _null_last(value) for key, value in node.items()}
+    changed = {key: _of_any_msgspec(value) for key, value in node.items()}
+    if isinstance(said := changed.get("description"), str):
+        changed["description"] = inspect.cleandoc(said)
     if isinstance(changed.get("anyOf"), list):
         changed["anyOf"].sort(key=lambda choice: choice == {"type": "null"})
     return changed
@@ -328,7 +332,7 @@ def data_page() -> Iterator[str]:
 
 def _check_components() -> dict[str, Any]:
     _, components = msgspec.json.schema_components([Document], ref_template="#/$defs/{name}")
-    whole: dict[str, Any] = _null_last(components)
+    whole: dict[str, Any] = _of_any_msgspec(components)
     return whole
 
 

@@ -54,7 +54,7 @@ def why_unreadable(error: Exception, document: bytes | None = None, within: str 
         document: the whole text, of which a line can be named.
         within: the place of what was read in a larger document: ``plan.options``.
     """
-    if isinstance(error, UnicodeDecodeError):
+    if isinstance(error, UnicodeDecodeError) or "Invalid UTF-8" in str(error):  # as msgspec 0.23 says
         return "the text is not UTF-8"
     if isinstance(error, RecursionError):
         return "JSON nested too deeply"
