@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -115,7 +116,8 @@ def test_the_roll_call_after_sigkill(program: Path, tmp_path: Path) -> None:
             process.terminate()
             raise
         for rank in read_trace(str(folder)).ranks:
-            os.kill(int(rank.header["pid"]), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # mpirun ends the others when it sees that one is gone
+                os.kill(int(rank.header["pid"]), signal.SIGKILL)
         _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
     assert all(place in err for place in expected_places(0))
