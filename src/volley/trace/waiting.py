@@ -54,14 +54,14 @@ class RankTime:
     mpi_s: float
     lost_s: float
     """Ready to run, but without a core."""
-    kept_s: float
-    """The time of the calls that were kept, which alone are split."""
+    told: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Of the calls that are split, by name: how many, and their time in s."""
     late_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     """By the rank that was waited for."""
     absent_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     without_core_s: float = 0.0
     """Waits of and for ranks without a core."""
-    untold: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    untold: dict[str, float] = field(default_factory=dict)
     """By call: time of which the trace does not tell for whom a rank waited."""
     open_call: str = ""
     """The call that did not return."""
@@ -85,8 +85,15 @@ class RankTime:
 class Split:
     ranks: list[RankTime]
     waits: list[Wait]
-    told: dict[str, tuple[int, float]]
-    """Of the calls that are split, by name: how many, and their time in s."""
+
+    @property
+    def told(self) -> dict[str, tuple[int, float]]:
+        """Of the calls of all ranks that are split, by name: how many, and their time in s."""
+        found: dict[str, tuple[int, float]] = {}
+        for name, (number, seconds) in chain.from_iterable(each.told.items() for each in self.ranks):
+            before, before_s = found.get(name, (0, 0.0))
+            found[name] = before + number, before_s + seconds
+        return found
 
     @cached_property
     def waited_s(self) -> defaultdict[str, float]:
@@ -118,13 +125,7 @@ def split(trace: Trace, calls: Calls) -> Split:
             mine.late_s[wait.partner] += wait.late_s
         if wait.absent_s:
             mine.absent_s[wait.partner] += wait.absent_s
-    told: dict[str, tuple[int, float]] = {}
-    for its in calls.ranks.values():
-        for name, seconds in zip(its.names, _lengths(its), strict=True):
-            if not name.startswith((*_UNTOLD, "Finalize")):
-                number, before_s = told.get(name, (0, 0.0))
-                told[name] = number + 1, before_s + seconds
-    return Split(list(times.values()), waits, told)
+    return Split(list(times.values()), waits)
 
 
 def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
@@ -142,34 +143,29 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
     delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
     lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
-    main = rank.events["thread"] == 0
-    mpi_s, untold = trace.duration(rank, ticks), _untold(calls)
-    kept_s = sum(seconds for name, seconds in zip(calls.names, _lengths(calls), strict=True) if name != "Finalize")
-    untold[ONLY_COUNTED] = max(mpi_s - kept_s, 0.0)
+    mpi_s, kept = trace.duration(rank, ticks), _kept(calls)
+    untold = {name: seconds for name, (_, seconds) in kept.items() if name.startswith(_UNTOLD)}
+    untold[ONLY_COUNTED] = max(mpi_s - sum(seconds for _, seconds in kept.values()), 0.0)
     return RankTime(
         rank.rank,
         total_s=end - begin,
         mpi_s=mpi_s + open_s,
+        told={name: each for name, each in kept.items() if name not in untold},
         untold=untold,
         lost_s=min(lost_s, end - begin),
-        kept_s=float((calls.end_s - calls.begin_s)[main].sum()) if len(calls.end_s) else 0.0,
         open_call=plain_name(rank.names[event.call]) if event else "",
         open_s=open_s,
     )
 
 
-def _lengths(calls: RankCalls) -> list[float]:
-    """Return the time of each call that returned, in s."""
-    returned = calls.trace.events["end"] > 0
-    seconds: list[float] = np.where(returned, calls.end_s - calls.begin_s, 0.0).tolist()
-    return seconds
-
-
-def _untold(calls: RankCalls) -> defaultdict[str, float]:
-    found: defaultdict[str, float] = defaultdict(float)
-    for name, seconds in zip(calls.names, _lengths(calls), strict=True):
-        if name.startswith(_UNTOLD):
-            found[name] += seconds
+def _kept(calls: RankCalls) -> dict[str, tuple[int, float]]:
+    """Return the calls that were kept and returned, but MPI_Finalize, by name: how many, and their time in s."""
+    found: dict[str, tuple[int, float]] = {}
+    for number in np.flatnonzero(calls.trace.events["end"]).tolist():
+        calls_before, before_s = found.get(calls.names[number], (0, 0.0))
+        took_s = float(calls.end_s[number] - calls.begin_s[number])
+        found[calls.names[number]] = calls_before + 1, before_s + took_s
+    found.pop("Finalize", None)
     return found
 
 

@@ -157,9 +157,9 @@ class _Builder:
                     name = f"MPI_{calls.names[number]}"
                     lost[name] = lost.get(name, 0.0) + seconds
         total_s = sum(each.seconds for name, each in self._trace.totals.items() if name != "Finalize")
-        known_s = sum(map(sum, durations.values())) + sum(lost.values())
         if any(rank.header["dropped"] for rank in self._trace.ranks):
             counted_s = sum(each.seconds for name, each in self._trace.totals.items() if _communicates(name))
+            known_s = sum(map(sum, durations.values())) + sum(lost.values())
             lost["calls that were only counted"] = max(counted_s - known_s, 0.0)
         words = [self._written(rank) for rank in ranks]
         first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
