@@ -54,3 +54,21 @@ def unmatched(calls: Calls) -> int:
     """The sides of messages whose other side is not known."""
     messages = (each for rank in calls.ranks.values() for each in rank.operations if each.kind in ("send", "receive"))
     return sum(each.match is None and each.peer >= 0 and not each.cancelled for each in messages)
+
+
+def replayed_sides(words: list[int], ranks: int) -> list[list[list[int]]]:
+    """The places of the buffers of each step of each rank in the words of a replay; a step's name is before them."""
+    found, at = [], ranks
+    for _ in range(ranks):
+        steps: list[list[int]] = []
+        communicators, at = words[at], at + 1
+        for _ in range(communicators):
+            at += 1 + words[at]
+        number, at = words[at + 5], at + 6
+        for _ in range(number):
+            sides = 2 if words[at] == 5 else 1
+            steps.append([at + 6 + 7 * side for side in range(sides)])
+            at += 6 + 7 * sides
+            at += 1 + words[at]
+        found.append(steps)
+    return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recorded_program import SCRIPTS, mpirun, volley
+from recorded_program import SCRIPTS, mpirun, replayed_sides, volley
 from volley.benchmarks.replay.program import build
 from volley.launch.engine_path import engine_path
 from volley.records.trace_calls import resolve
@@ -79,18 +80,8 @@ def test_a_cuda_aware_replay_has_in_gpu_memory_what_was_copied_but_sums(staged: 
 
 def _bytes_on_gpu(words: list[int]) -> list[list[int]]:
     """Of each step of two ranks the bytes of its buffers in GPU memory."""
-    found, at = [], 2
-    for _ in range(2):
-        communicators, at = words[at], at + 1
-        for _ in range(communicators):
-            at += 1 + words[at]
-        steps, at = words[at + 5], at + 6
-        for _ in range(steps):
-            sides = 2 if words[at] == 5 else 1
-            found.append([words[side + 2] for side in range(at + 6, at + 6 + 7 * sides, 7) if words[side + 6]])
-            at += 6 + 7 * sides
-            at += 1 + words[at]
-    return found
+    steps = chain.from_iterable(replayed_sides(words, ranks=2))
+    return [[words[side + 2] for side in sides if words[side + 6]] for sides in steps]
 
 
 def test_the_wait_for_earlier_work_is_no_part_of_a_copy() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recorded_program import mpirun, volley
+from recorded_program import mpirun, replayed_sides, volley
 from the_command import engine_words, finish_with
 from volley.benchmarks.replay.program import _Places, build
 from volley.errors import UserError
@@ -121,17 +121,8 @@ def test_wrong_data_of_every_kind_of_call_is_found(mixed: list[Path], tmp_path: 
 
 def _seeds_of(words: list[int], rank: int) -> Iterator[tuple[int, int]]:
     """The places of the seeds of a rank's steps, with the number of each step's name."""
-    ranks = 3
-    at = ranks + sum(words[:rank])
-    communicators, at = words[at], at + 1
-    for _ in range(communicators):
-        at += 1 + words[at]
-    steps, at = words[at + 5], at + 6
-    for _ in range(steps):
-        sides = 2 if words[at] == 5 else 1
-        yield from ((at + 6 + 7 * side + 4, words[at + 1]) for side in range(sides))
-        at += 6 + 7 * sides
-        at += 1 + words[at]
+    for sides in replayed_sides(words, ranks=3)[rank]:
+        yield from ((side + 4, words[sides[0] - 5]) for side in sides)
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 14))])
