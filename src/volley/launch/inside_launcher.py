@@ -88,7 +88,7 @@ def has_launcher() -> bool:
     """
     import re  # noqa: PLC0415  start-up: only a rank asks
 
-    above, first = os.getpid(), b""
+    above = first = os.getpid()
     while above > 0:
         try:
             # PID (NAME) STATE PPID …, proc(5)
@@ -98,13 +98,13 @@ def has_launcher() -> bool:
             return True  # /proc hides the processes of other users, as those of slurmstepd are
         if re.match(_STARTS_RANKS, name.partition("(")[2]):
             return True
-        try:
-            with open(f"/proc/{above}/environ", "rb") as environ:  # noqa: PTH123  see above
-                first = environ.read()
-        except OSError:
-            first = b""  # a process of another user
-        above = int(rest.split()[1])
-    return rank_info(dict(os.fsdecode(word).partition("=")[::2] for word in first.split(b"\0"))) is not None
+        first, above = above, int(rest.split()[1])
+    try:
+        with open(f"/proc/{first}/environ", "rb") as environ:  # noqa: PTH123  see above
+            words = environ.read().split(b"\0")
+    except OSError:
+        return False  # a process of another user
+    return rank_info(dict(os.fsdecode(word).partition("=")[::2] for word in words)) is not None
 
 
 def mismatch(launcher: str, family: str) -> bool:

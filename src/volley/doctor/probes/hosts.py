@@ -73,14 +73,14 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
     return HostsFacts(
         hosts=found,
         job=job,
-        device_job=_on_gpus(partial(jobs.device_over_hosts, there, options)) if job.complete else None,
+        device_job=_if_gpus(partial(jobs.device_over_hosts, there, options)) if job.complete else None,
         paths=jobs.paths_between(there, options) if job.complete else [],
-        nccl=_on_gpus(partial(jobs.nccl, replace(options, hosts=there[:2], share_gpu=True))) if job.complete else None,
+        nccl=_if_gpus(partial(jobs.nccl, replace(options, hosts=there[:2], share_gpu=True))) if job.complete else None,
         trial=None if job.complete else _trial(found, there, mpi.family, job.text, options),
     )
 
 
-def _on_gpus(job: Callable[[], _Facts]) -> _Facts | None:
+def _if_gpus(job: Callable[[], _Facts]) -> _Facts | None:
     """Run a job of GPU memory, if this host has GPUs, and the engine and the options allow it."""
     with contextlib.suppress(Skip, UserError):
         return job() if cuda_gpu_count() else None

@@ -112,7 +112,12 @@ def stack(mpi: str) -> StackFacts:
 
 
 def _named_in(chosen: Choice) -> set[str]:
-    """Return the variables that the library of MPICH or Intel MPI, and the programs of its launcher, name."""
+    """Return the variables that the library of MPICH or Intel MPI, and the programs of its launcher, name.
+
+    Nothing where no such variable is set: the files are large.
+    """
+    if not any(name.startswith(("MPIR_CVAR_", "I_MPI_")) for name in os.environ):
+        return set()
     launcher = Path(chosen.launcher or os.devnull)
     files = [Path(chosen.library), launcher, *launcher.parent.glob("hydra*"), *launcher.parent.glob("mpiexec*")]
     found: set[bytes] = set()
