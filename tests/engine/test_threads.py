@@ -46,7 +46,7 @@ def unbound(volley: Command, engine: Path, *words: str, options: Sequence[str]) 
 )
 def test_every_fault_is_found_with_threads(volley: Command, engine: Path, words: tuple[str, ...]) -> None:
     names = ["host/threads/2", *(f"host/threads/2+{fault}" for fault in DATA)]
-    words += ("-t", ",".join(["host", *names]), *QUICK, "--budget", "100")
+    words += ("-t", ",".join(["host", *names]), *QUICK, "--budget", str(LIMIT_S))
     code, log = unbound(volley, engine, *words, options=["--threads"])
     assert (code, log.run is not None and log.run.mpi and log.run.mpi.thread_multiple) == (1, True)
     assert {(point.transport, point.size_bytes, point.status) for point in log.of(PointRecord)} == {
