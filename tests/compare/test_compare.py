@@ -25,6 +25,7 @@ from volley.compare.comparison import Comparison, Side, compare
 from volley.compare.environment import environment_differences
 from volley.compare.options import FailOn
 from volley.machine.hardware import Hardware
+from volley.machine.paths import PathEnd, RunPath
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
 from volley.records.record_types import MpiFacts
 from volley.records.records_file import read_runs
@@ -439,6 +440,27 @@ def test_of_long_lists_the_difference_is_told_in_words() -> None:
     ]
     whole = [note.text for note in page._environment_notes(found, "C", full=True)]
     assert whole[0] == f"differs: LONGER: {', '.join(names)} → {lists['LONGER']}"
+
+
+def test_lists_of_several_launches_are_told_apart_by_item() -> None:
+    def with_sizes(*sizes: list[int]) -> Logs:
+        options = example_records.plan().options
+        plans = [example_records.plan(options=msgspec.structs.replace(options, sizes_bytes=each)) for each in sizes]
+        return [log for number, plan in enumerate(plans) for log in launches(number, 1, plan=plan)]
+
+    found = environment_differences(with_sizes([2**each for each in range(20)]), with_sizes([2**20, 2**21], [2**20]))
+    assert [note.text for note in page._environment_notes(found, "B", full=False)] == [
+        "differs: sizes_bytes: only A has 1 B, 2 B, 4 B and 17 more; only B has 1 MiB and 2 MiB"
+    ]
+
+
+def test_the_path_of_what_only_one_run_measured_is_no_difference() -> None:
+    def by_way_of(library: str, size: int) -> Logs:
+        path = RunPath("host", size, size, None, library, "", [PathEnd(rank, "node") for rank in (0, 1)])
+        return planned(paths=[msgspec.to_builtins(path)])
+
+    assert environment_differences(by_way_of("Open MPI ob1", 8), by_way_of("Open MPI ob1", 4096)) == []
+    assert environment_differences(by_way_of("Open MPI ob1", 8), by_way_of("UCX", 8))
 
 
 def test_the_same_files_in_other_folders_are_one_difference() -> None:

@@ -12,10 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import example_records
 from recorded_program import mpirun, replayed_sides, volley
 from the_command import engine_words, finish_with
 from volley.benchmarks.replay.program import _Places, build
+from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint
+from volley.compare import page
+from volley.compare.comparison import Side, compare
 from volley.errors import UserError
+from volley.records.run_log import RunLog
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace, write_trace
 
@@ -70,6 +75,24 @@ def test_a_replay_is_verified_and_has_a_time_for_every_call(known: Path, tmp_pat
     assert "messages and results of collectives were checked byte for byte" in shown
     assert re.search(r"recorded +replayed +range *\n", shown)
     assert f"is a trace of an application: write volley explain {known}" in volley("show", str(known))[2]
+
+
+def test_replays_are_compared_in_sentences_about_the_replay_and_its_calls() -> None:
+    def launches(time_s: float) -> Side:
+        recorded = RecordedCalls(calls=[4, 4], median_s=[time_s, time_s])
+        plan = example_records.plan(
+            "replay", options=ReplayPlan(program=["p"], names=["Send", "Recv"], recorded=recorded)
+        )
+        logs = []
+        for number in range(6):
+            point = ReplayPoint(status="ok", pass_s=[8 * time_s], call_s=[time_s, 1e-6])
+            run = example_records.run(plan, started_at=f"2026-01-02T03:0{number}:00Z")
+            logs.append(RunLog(run=run, records=[point]))
+        return Side.of("x", logs)
+
+    comparison = compare(launches(2e-6), launches(1e-6), within=0.05)
+    assert page.headline(comparison) == "CHANGED: replay is 2.00 × faster and MPI_Send is 2.00 × faster"
+    assert page.point_words(comparison, 0).startswith("replay takes 0.500 times as long")
 
 
 @pytest.fixture(scope="session")

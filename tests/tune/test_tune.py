@@ -231,12 +231,14 @@ def test_a_setting_for_recorded_calls_holds_for_all_sizes(tmp_path: Path) -> Non
             TuneOptions(benchmark=wrong)
     with pytest.raises(UserError, match="the trace says what is sent"):
         TuneOptions(benchmark=("replay", "app.trace"), sizes=(8,), given=frozenset({"sizes"}))
-    proofs = {algorithm("3"): shown("replay", {"all calls": 0.8})}
+    proofs = {algorithm("3"): shown("replay", {"": 0.8})}
     made = compose(proofs, tmp_path, 2, "/nowhere")
     assert made == algorithm("3")
     tuning = page.Tuning("replay", "MPI", 2, 20, [made], proofs, {}, tmp_path)
     assert tuning.chosen == made
-    assert "measured with the calls of this trace: other programs may become slower" in page.comments(tuning)
+    said = page.comments(tuning)
+    assert "measured with the calls of this trace: other programs may become slower" in said
+    assert said[1].startswith("replay: 0.")
 
 
 def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from volley.records.launch_series import Key, Observed, Rows, Sweep, launches_of
 from volley.records.plan import Plan
 from volley.records.record_types import Run
 from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
-from volley.records.run_log import Observable, RunLog
+from volley.records.run_log import Observable, RunLog, place_name
 from volley.references import Reference, published
 from volley.statistics.launches import FEASIBLE
 from volley.statistics.two_runs import (
@@ -38,11 +38,6 @@ from volley.statistics.two_runs import (
     min_to_decide,
 )
 from volley.text import count, escape_controls, join_few, join_words
-
-
-def place_name(series: str, place: str) -> str:
-    """Name a point or part of a series: ``host at 8 B``, ``host, pingpong, loaded at 8 B, 0 → 1``."""
-    return f"{series}, {place}" if " at " in series else f"{series} at {place}"
 
 
 def letter(place: int) -> str:

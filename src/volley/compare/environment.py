@@ -65,6 +65,8 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         variable = place[-1] if "environment" in place else ""
         if OF_ONE_JOB.search(variable) or (OF_ONE_LAUNCHER.match(variable) and not (here and there)):
             continue
+        if place[0] == "path of" and not (here and there):  # a path that was not looked at, of a size or a transport
+            continue
         missing = {"environment": "not set", "excluded": "not refused"}.get(place[-2] if place[1:] else "", "none")
         if any(isinstance(value, bool) for value in (*here, *there)):
             missing = "unknown"

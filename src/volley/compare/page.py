@@ -11,11 +11,12 @@ import numpy as np
 
 from volley.benchmarks import named
 from volley.command.commandline import declared
-from volley.compare.comparison import Comparison, Part, Side, Verdict, place_name
+from volley.compare.comparison import Comparison, Part, Side, Verdict
 from volley.compare.environment import EnvironmentDifference, environment_differences
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
 from volley.records.command_again import command_again
+from volley.records.run_log import place_name
 from volley.references import machine_of
 from volley.report.cells import Quantity, bounds_meaning
 from volley.report.model import (
@@ -48,8 +49,8 @@ _FOLDER = re.compile("(?<![^:])/[^:]*/")
 """Of an absolute path, also of one of several after colons."""
 MAX_LETTERS = 40
 """Letters of a value, or of an item of a long list, in a line about the environments; --full shows all."""
-_BETWEEN = re.compile("[,:]+ *")
-"""Between the items of a list, or the folders of a variable such as LD_LIBRARY_PATH."""
+_BETWEEN = re.compile(" or |[,:]+ *")
+"""Between the items of a list, the folders of a variable such as LD_LIBRARY_PATH, or the lists of several launches."""
 
 
 def report(comparison: Comparison, *, full: bool) -> Report:
@@ -139,7 +140,7 @@ def _series_headline(series: str, changed: Integers, comparison: Comparison) -> 
     if slower not in (0, changed.size):
         return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
     how = f"{series} is {slower_or_faster(float(np.median(ratios)))}"
-    return f"{how} at {where}" if points == 1 else f"{how} at {changed.size} {of}"
+    return f"{how} at {changed.size} {of}" if points > 1 else f"{how} at {where}" if where else how
 
 
 def point_words(comparison: Comparison, point: int) -> str:

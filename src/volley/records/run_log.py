@@ -109,13 +109,18 @@ class Observable:
     series: str
     """What is measured at several places of a sweep: ``aware``."""
     at: Sequence[str]
-    """Where in the sweep, for each time: ``64 KiB``, ``0 → 1``."""
+    """Where in the sweep, for each time: ``64 KiB``, ``0 → 1``; empty where the series is one time."""
     seconds: Sequence[float]
     """Positive: the medians of the launch."""
     work: float | None = None
     """What is done in each of these times, where a rate is more usual: bytes moved, or lattice updates."""
     part: bool = False
     """It is a part of another one's times: a setting is not judged by it."""
+
+
+def place_name(series: str, place: str) -> str:
+    """Name a point or part of a series: ``host at 8 B``, ``host, pingpong, loaded at 8 B, 0 → 1``, ``replay``."""
+    return f"{series}{',' if ' at ' in series else ' at'} {place}" if place else series
 
 
 class RecordedBenchmark(Protocol):

@@ -15,6 +15,7 @@ from volley import benchmarks
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.machine.signals import Stop
 from volley.records.records_file import Writer, open_writer
+from volley.records.run_log import place_name
 from volley.records.saved_runs import state_folder
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import LaunchCount
@@ -71,7 +72,7 @@ class SettingLauncher:
         took_s = time.monotonic() - begun
         self.launched += 1
         self.launch_s += (took_s - self.launch_s) / self.launched
-        if lacking := [f"{series} at {at}" for series, at in sorted(self.places - times.keys())]:
+        if lacking := [place_name(*each) for each in sorted(self.places - times.keys())]:
             raise LaunchFailedError(f"no result of {join_few(lacking, 3)}")
         return times
 

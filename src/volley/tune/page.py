@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from volley.records.run_log import place_name
 from volley.report.model import Cell, Column, Data, Note, Report, Row, Table
 from volley.statistics.two_runs import Booleans
 from volley.text import count, join_few
@@ -75,8 +76,7 @@ def _headline(tuning: Tuning) -> str:
         return f"NOTHING PROVEN: none of {tried} is proven faster at a point and slower at none"
     found = tuning.proofs[tuning.chosen]
     best = int(np.argmin(np.where(found.faster, found.found.ratio, np.inf)))
-    series, at = found.places[best]
-    where = f"{series} at {at}"
+    where = place_name(*found.places[best])
     of = f"{int(found.faster.sum())} of {count(len(found.places), 'point')}"
     times = format_sig(1 / float(found.found.ratio[best]), 3)
     return f"FASTER: {times} times as fast at best ({where}), proven at {of}, slower at none"
@@ -91,7 +91,7 @@ def _ranges(found: Proof, which: Booleans) -> Iterator[tuple[str, str, list[int]
             those = list(numbers)
             ends = dict.fromkeys(found.places[number][1] for number in (those[0], those[-1]))
             low, high = found.found.low[those].min(), found.found.high[those].max()
-            yield f"{series} {' to '.join(ends)}", f"{low:.3f} to {high:.3f}", those
+            yield f"{series} {' to '.join(ends)}".rstrip(), f"{low:.3f} to {high:.3f}", those
 
 
 def _proven(tuning: Tuning, chosen: Candidate) -> Table:

@@ -145,9 +145,10 @@ def _result(series: LaunchSeries) -> ReplayResult:
 def observables(log: RunLog) -> Iterator[Observable]:
     for point in log.of(ReplayPoint):
         names = log.run.plan.options.names if log.run else []
-        yield Observable("replay", [_ALL_CALLS], [median(point.pass_s)])
-        known = {f"MPI_{name}": time_s for name, time_s in zip(names, point.call_s, strict=False) if time_s > 0}
-        yield Observable("call", [*known], [*known.values()], part=True)
+        yield Observable("replay", [""], [median(point.pass_s)])
+        for name, time_s in zip(names, point.call_s, strict=False):
+            if time_s > 0:
+                yield Observable(f"MPI_{name}", [""], [time_s], part=True)
 
 
 TIME = Quantity("time", "µs", attrgetter("time"), "replayed", bounds=ALL)
