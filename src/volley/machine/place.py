@@ -264,22 +264,22 @@ class Place:
         return self.reboot(self.distribution.kernel_parameters(parameters))
 
     def raise_limit(self, letter: str, to: str, *, hard: bool = False) -> str:
-        """Return how a limit, by its letter in ``ulimit``, is raised: in this shell, unless it is a hard limit; for all
-        logins, in a job, a container (limits.conf(5), systemd.exec(5), docker-run(1))."""
+        """Return how a limit, by its letter in ``ulimit``, is raised: in this shell, or a new one if it is a hard
+        limit; for all logins, in a job, a container (limits.conf(5), systemd.exec(5), docker-run(1))."""
         name = LIMITS[letter]
         shell = f"this shell: ulimit -{letter} {to}, if the hard limit (ulimit -H{letter}) allows it"
-        shell, otherwise = ("", "") if hard else (f"{shell}; ", "else ")
+        shell = f"a new login, if ulimit -H{letter} shows more there" if hard else shell
         unit = f"Limit{name.upper()}={'infinity' if to == 'unlimited' else to}"
         if self.container in ("docker", "podman"):
             option = f"--ulimit {name}={'-1' if to == 'unlimited' else to}"
-            return f"{shell}{otherwise}start the container again with: {self.container} run {option}"
+            return f"{shell}; else start the container again with: {self.container} run {option}"
         if self.container:
-            return f"{shell}{otherwise}on the host: {unit} for what starts the containers"
+            return f"{shell}; else on the host: {unit} for what starts the containers"
         if self.batch:
             daemon = {"slurm": "slurmd"}.get(self.batch, f"the daemon of {self.batch_name} that starts jobs")
-            return f"{shell}{otherwise}an administrator of this node: {unit} for {daemon}"
+            return f"{shell}; else an administrator of this node: {unit} for {daemon}"
         logins = f"echo '* - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
-        return f"{shell}all logins: {self.admin(logins)}"
+        return f"{shell}; all logins: {self.admin(logins)}"
 
     def add_host(self, name: str, address: str = "127.0.1.1") -> str:
         """Return how a host's name gets an address."""
