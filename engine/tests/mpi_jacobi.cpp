@@ -51,9 +51,9 @@ struct RankSolver {
   Grid grid;
   Halos halos;
   HostSolver<Real> solver;
-  RankSolver(const Context& context, const JacobiOptions& options)
+  RankSolver(const Context& context, const JacobiOptions& options, const char* transport = "host")
       : grid(options.grid, options.domain, context.rank),
-        halos(context, grid, *find_transport("host"), sizeof(Real)),
+        halos(context, grid, *find_transport(transport), sizeof(Real)),
         solver(context, options, grid, halos) {
     EXPECT(halos.unavailable().empty());
     EXPECT(halos.open(30).empty());
@@ -62,8 +62,8 @@ struct RankSolver {
 };
 
 template <class Real>
-void the_field_is_the_same(const Context& context, const JacobiOptions& options) {
-  RankSolver<Real> run(context, options);
+void the_field_is_the_same(const Context& context, const JacobiOptions& options, const char* transport) {
+  RankSolver<Real> run(context, options, transport);
   EXPECT(run.solver.threads() == options.threads);
   EXPECT(run.solver.advance(7) == 7);
   EXPECT(run.solver.advance(1000) == options.iterations - 7 && run.solver.iterations() == options.iterations);
@@ -125,8 +125,10 @@ void on_every_grid(const Context& context) {
       options.overlap = overlap;
       for (const int threads : {1, 2, 3}) {
         options.threads = threads;
-        the_field_is_the_same<double>(context, options);
-        the_field_is_the_same<float>(context, options);
+        for (const char* transport : {"host", "host/vector"}) {
+          the_field_is_the_same<double>(context, options, transport);
+          the_field_is_the_same<float>(context, options, transport);
+        }
       }
     }
     a_nan_stops_it<double>(context, options);

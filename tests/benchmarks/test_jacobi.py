@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from the_command import Command, Finished, check_plan
 from volley.benchmarks.jacobi.records import JacobiPoint
 
@@ -90,36 +92,51 @@ def test_batches_are_the_iterations(volley: Command) -> None:
     assert 0 < inside <= 2 * sum(point.batch_s)
 
 
+def test_halos_of_a_datatype_give_the_same_field_without_packing(volley: Command) -> None:
+    done = volley(*words((2, 2)), "--transport", "host,host/vector", "--iterations", "100", "--precision", "float")
+    (log,) = done.records
+    packed, in_field = log.of(JacobiPoint)
+    assert (packed.status, in_field.status) == ("ok", "ok")
+    assert packed.field_hash == in_field.field_hash is not None
+    assert in_field.messages_verified == 8 * (1 + len(in_field.batch_s))
+
+
 # ------------------------------------------------------------------------------------------- wrong halos
 
 
-def test_a_corrupt_halo_is_found(volley: Command) -> None:
-    done = volley(*words((2, 1)), "--transport", "host+flip")
+@pytest.mark.parametrize("transport", ["host", "host/vector"])
+def test_a_corrupt_halo_is_found(volley: Command, transport: str) -> None:
+    done = volley(*words((2, 1)), "--transport", f"{transport}+flip")
     point = the_point(done)
     assert (done.code, point.status) == (1, "failed")
     assert point.mismatch.wrong_bytes == 1
     # Halos are compared after each batch: those of the first batch, one iteration, arrive as they were sent.
     assert len(point.batch_iterations) == 2
     assert f", in iteration {sum(point.batch_iterations) - 1}" in (point.reason or "")
-    assert "FAILED: host+flip: the halo that rank" in done.out
+    assert f"FAILED: {transport}+flip: the halo that rank" in done.out
 
 
-def test_a_halo_of_its_own_is_found_before_the_first_iteration(volley: Command) -> None:
-    done = volley(*words((1, 2)), "--transport", "host+echo", "--format", "csv")
+@pytest.mark.parametrize(("transport", "grid"), [("host", (1, 2)), ("host/vector", (1, 2)), ("host/vector", (2, 2))])
+def test_a_halo_of_its_own_is_found_before_the_first_iteration(
+    volley: Command, transport: str, grid: tuple[int, int]
+) -> None:
+    done = volley(*words(grid), "--transport", f"{transport}+echo", "--format", "csv")
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 0)
     assert "before the first iteration" in (point.reason or "")
     assert "before the first iteration" in done.err
 
 
-def test_a_nan_ends_it_and_says_where_and_when(volley: Command) -> None:
-    done = volley(*words((2, 1)), "--transport", "host+nan", "--no-verify", "--precision", "float", "--no-overlap")
+@pytest.mark.parametrize("transport", ["host", "host/vector"])
+def test_a_nan_ends_it_and_says_where_and_when(volley: Command, transport: str) -> None:
+    name = f"{transport}+nan"
+    done = volley(*words((2, 1)), "--transport", name, "--no-verify", "--precision", "float", "--no-overlap")
     point = the_point(done)
     assert (done.code, point.status, point.iterations) == (1, "failed", 4)
     assert point.residuals[-1].residual is None
     said = "the field is no longer finite in iteration 3: first at column 23, row 1, on rank 0"
     assert point.reason == said
-    assert f"FAILED: host+nan: {said}" in done.out
+    assert f"FAILED: {name}: {said}" in done.out
 
 
 # ------------------------------------------------------------------------------------------- bad requests

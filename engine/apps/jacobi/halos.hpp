@@ -46,6 +46,20 @@ class Halos {
     }
   }
 
+  // Where the halos lie in the two planes of a field in host memory, the present one first. Before open().
+  template <class Real>
+  void lie_in(const Plane<Real>& now, const Plane<Real>& next) {
+    for (auto& neighbour : neighbours_) {
+      for (const auto* plane : {&now, &next}) {
+        const auto [sent, step] = line_of_points(*plane, grid_, neighbour.side, 0);
+        const auto [received, same_step] = line_of_points(*plane, grid_, neighbour.side, 1);
+        neighbour.line = {neighbour.points, sizeof(Real), static_cast<std::size_t>(step) * sizeof(Real)};
+        neighbour.in_planes[plane == &now ? 0 : 1] = {reinterpret_cast<std::byte*>(sent),
+                                                      reinterpret_cast<std::byte*>(received), neighbour.bytes};
+      }
+    }
+  }
+
   [[nodiscard]] std::string unavailable() {
     for (auto& neighbour : neighbours_) {
       const std::string reason = neighbour.transport->unavailable(context_, neighbour.pair);
@@ -68,7 +82,10 @@ class Halos {
         neighbour.transport->limit_waits(wait_s);
         agreed_step(neighbour.pair, [&] { neighbour.transport->open(neighbour.pair, neighbour.buffers); });
         neighbour.halo = neighbour.transport->halo();
-        agreed_step(neighbour.pair, [&] { neighbour.halo->open_halo(neighbour.view(place_)); });
+        agreed_step(neighbour.pair, [&] {
+          in_field_ = neighbour.line.points > 0 && neighbour.halo->open_line(neighbour.line);
+          if (!in_field_) neighbour.halo->open_halo(neighbour.view(place_));
+        });
       });
       if (reason.empty()) reason = problem;
     }
@@ -87,6 +104,7 @@ class Halos {
   // ahead, while the halo before is still being read (transport/transport.hpp).
   void turn() {
     place_ = (place_ + 1) % places_;
+    plane_ = 1 - plane_;
     ++since_poison_;
   }
 
@@ -100,6 +118,7 @@ class Halos {
   // Copies the outermost points of the domain into the messages, and the messages to the points around the domain.
   template <class Real>
   void pack(const Plane<Real>& plane) {
+    if (in_field_) return;
     for (auto& neighbour : neighbours_) {
       const auto [from, step] = line_of_points(plane, grid_, neighbour.side, 0);
       auto* to = reinterpret_cast<Real*>(neighbour.view(place_).send);
@@ -108,6 +127,7 @@ class Halos {
   }
   template <class Real>
   void unpack(const Plane<Real>& plane) {
+    if (in_field_) return;
     for (auto& neighbour : neighbours_) {
       const auto [to, step] = line_of_points(plane, grid_, neighbour.side, 1);
       const auto* from = reinterpret_cast<const Real*>(neighbour.view(place_).recv);
@@ -119,7 +139,7 @@ class Halos {
     for (auto& each : neighbours_) each.halo->enqueue_send(each.view(place_), cuda_stream);
   }
   void start() {
-    for (auto& each : neighbours_) each.halo->start(each.view(place_));
+    for (auto& each : neighbours_) each.halo->start(in_field_ ? each.in_planes[plane_] : each.view(place_));
   }
   void progress() {
     for (auto& each : neighbours_) each.halo->progress();
@@ -134,8 +154,9 @@ class Halos {
   [[nodiscard]] bool staged_through_host() const { return !none() && neighbours_[0].halo->staged_through_host(); }
 
   // Exchanges the verification pattern (messages/pattern.hpp) once at every place, on fresh buffers, and checks every
-  // byte and guard. Returns the seconds of the first exchange on this rank.
+  // byte and, in buffers, every guard. Returns the seconds of the first exchange on this rank.
   [[nodiscard]] double verify_pattern() {
+    if (in_field_) return verify_pattern_in_field();
     std::vector<double> elapsed_s;
     while (elapsed_s.size() < places_) elapsed_s.push_back(verify_pattern_at_next_place());
     return elapsed_s.front();
@@ -149,12 +170,17 @@ class Halos {
       const auto peer = static_cast<std::uint64_t>(neighbour.pair.peer());
       const View next = neighbour.view((place_ + 1) % places_);
       neighbour.memory->poison(next.recv, next.bytes, seed_of({next.bytes, peer, repetition_}));
+      if (in_field_) neighbour.line.unpack(neighbour.in_planes[1 - plane_].recv, next.recv);
     }
   }
 
   // Compares the last halo at each place since poison() with the neighbour's send buffer, byte for byte.
   void compare() {
     for (const auto& neighbour : neighbours_) {
+      if (in_field_) {
+        neighbour.line.pack(neighbour.view(place_).send, neighbour.in_planes[plane_].send);
+        neighbour.line.pack(neighbour.view(place_).recv, neighbour.in_planes[plane_].recv);
+      }
       for (std::size_t back = std::min(since_poison_, places_); back-- > 0;) {
         compare_place(neighbour, (place_ + places_ - back) % places_);
       }
@@ -187,6 +213,8 @@ class Halos {
     std::size_t points = 0;
     std::size_t bytes = 0;
     std::size_t stride = 0;  // bytes from place to place
+    HaloLine line;           // in a field in host memory
+    std::array<View, 2> in_planes;
     [[nodiscard]] View view(std::size_t place) const {
       return {buffers.send + place * stride, buffers.recv + place * stride, bytes};
     }
@@ -224,6 +252,30 @@ class Halos {
           neighbour.memory->check(neighbour.view(place_).recv, neighbour.bytes, seed(neighbour, neighbour.pair.peer()));
       if (mismatch) keep_first(neighbour, *mismatch);
       ++compared_;
+    }
+    return elapsed_s;
+  }
+
+  // The same where halos are sent from the field. Two lines share the point in a corner, so the neighbours tell each
+  // other what they have sent. The field is then what it was.
+  [[nodiscard]] double verify_pattern_in_field() {
+    std::vector<std::vector<std::byte>> kept;
+    poison();
+    turn();
+    for (const auto& neighbour : neighbours_) {
+      neighbour.line.pack(kept.emplace_back(neighbour.bytes).data(), neighbour.in_planes[plane_].send);
+    }
+    for (const auto& neighbour : neighbours_) {
+      const View view = neighbour.view(place_);
+      const auto self = static_cast<std::uint64_t>(neighbour.pair.self);
+      neighbour.memory->fill(view.send, view.bytes, seed_of({view.bytes, self, repetition_}));
+      neighbour.line.unpack(neighbour.in_planes[plane_].send, view.send);
+    }
+    VOLLEY_MPI(MPI_Barrier(context_.world.get()));
+    const double elapsed_s = timed([&] { exchange_from_host(); });
+    compare();
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      neighbours_[i].line.unpack(neighbours_[i].in_planes[plane_].send, kept[i].data());
     }
     return elapsed_s;
   }
@@ -286,6 +338,8 @@ class Halos {
   std::size_t places_;
   std::vector<Neighbour> neighbours_;
   std::size_t place_ = 0;         // the present one
+  bool in_field_ = false;         // halos are sent from the field, and arrive there
+  std::size_t plane_ = 0;         // in which they do
   std::size_t since_poison_ = 0;  // exchanges
   std::optional<WrongHalo> wrong_;
   std::uint64_t compared_ = 0;

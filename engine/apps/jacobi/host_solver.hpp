@@ -179,7 +179,9 @@ class HostSolver final : public Solver {
       : Solver(context, options, grid, halos),
         team_(plan_threads(context, options.threads)),
         field_(grid, team_),
-        shares_(static_cast<std::size_t>(team_.size())) {}
+        shares_(static_cast<std::size_t>(team_.size())) {
+    halos_.lie_in(field_.now(), field_.next());
+  }
 
   int threads() const override { return team_.size(); }
 

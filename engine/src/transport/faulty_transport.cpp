@@ -27,6 +27,11 @@ class FaultyExchange final : public HaloExchange {
         received_bytes_(std::move(received_bytes)) {}
 
   void open_halo(const View& view) override { right_.open_halo(view); }
+  bool open_line(const HaloLine& line) override {
+    if (!right_.open_line(line)) return false;
+    line_ = line;
+    return true;
+  }
   bool host_driven() const override { return right_.host_driven(); }
   bool staged_through_host() const override { return right_.staged_through_host(); }
   void enqueue_send(const View& view, gpu::StreamHandle cuda_stream) override {
@@ -39,7 +44,14 @@ class FaultyExchange final : public HaloExchange {
   void progress() override { right_.progress(); }
   void finish() override {
     right_.finish();
-    if (kind_ == MemoryKind::host) change(halo_);
+    if (kind_ != MemoryKind::host) return;
+    if (line_.points == 0) return change(halo_);
+    Bytes sent(halo_.bytes);
+    Bytes received(halo_.bytes);
+    line_.pack(sent.data(), halo_.send);
+    line_.pack(received.data(), halo_.recv);
+    change({sent.data(), received.data(), halo_.bytes});
+    line_.unpack(halo_.recv, received.data());
   }
   void enqueue_recv(const View& view, gpu::StreamHandle cuda_stream) override {
     right_.enqueue_recv(view, cuda_stream);
@@ -49,6 +61,8 @@ class FaultyExchange final : public HaloExchange {
   }
 
  private:
+  using Bytes = std::vector<std::byte>;
+
   // The first halo at each of the two places arrives as it was sent. The NaNs belong to the fourth iteration.
   void change(const View& halo) {
     const std::uint64_t number = halos_++;
@@ -57,7 +71,7 @@ class FaultyExchange final : public HaloExchange {
     if (fault_ == Fault::flip && number >= 2) flip_a_bit(*memory_, halo.recv, bytes, number);
     if (fault_ == Fault::echo) memory_->copy(halo.recv, halo.send, bytes);
     if (fault_ != Fault::nan || number != 4) return;
-    const std::vector<std::byte> ones(bytes, std::byte{0xFF});
+    const Bytes ones(bytes, std::byte{0xFF});
     memory_->copy(halo.recv, ones.data(), bytes);
   }
 
@@ -68,6 +82,7 @@ class FaultyExchange final : public HaloExchange {
   Memory* const memory_;
   const std::function<std::size_t(std::size_t)> received_bytes_;
   View halo_;
+  HaloLine line_;            // of a halo in a field; no points otherwise
   std::uint64_t halos_ = 0;  // that have arrived
 };
 

@@ -44,7 +44,7 @@ const TransportEntry entries[] = {
     {"host/persistent", "MPI's persistent requests, host memory", yes, host, extra, false, make_persistent, "",
      "MPI's persistent collectives, host memory"},
     {"host/partitioned", "MPI's partitioned messages, 8 parts, host memory", yes, host, extra, false, make_partitioned},
-    {"host/vector", "MPI_Type_vector: doubles 64 bytes apart, host memory", yes, host, extra, false, make_vector},
+    {"host/vector", "MPI_Type_vector: doubles 64 bytes apart, host memory", yes, host, extra, true, make_vector},
     {"host/vector/packed", "doubles 64 bytes apart, copied to a buffer for MPI, host memory", yes, host, extra, false,
      make_vector_packed},
     {"host/threads/2", "MPI, called by 2 threads of each rank at once, host memory", yes, host, extra, false,

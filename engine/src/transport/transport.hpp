@@ -1,6 +1,8 @@
 // A transport: one way for the bytes of a message to get from a buffer of one rank to a buffer of another.
 #pragma once
 
+#include <cstring>
+
 #include "group/context.hpp"
 #include "measure/timing_loop.hpp"
 
@@ -79,6 +81,21 @@ class Messages : public Driver {
   virtual void windows(const View& view, std::uint64_t count, const Window& window) = 0;
 };
 
+// A halo where it lies in a field in host memory: points that are some bytes apart.
+struct HaloLine {
+  std::size_t points = 0;
+  std::size_t point_bytes = 0;
+  std::size_t step_bytes = 0;  // from one point to the next
+
+  // Copies the line at `line` to bytes next to each other, and back.
+  void pack(std::byte* to, const std::byte* line) const {
+    for (std::size_t i = 0; i < points; ++i) std::memcpy(to + i * point_bytes, line + i * step_bytes, point_bytes);
+  }
+  void unpack(std::byte* line, const std::byte* from) const {
+    for (std::size_t i = 0; i < points; ++i) std::memcpy(line + i * step_bytes, from + i * point_bytes, point_bytes);
+  }
+};
+
 // Exchanges halos between two neighbours. Both ranks make these calls, except `host_driven` and `staged_through_host`,
 // with views of one size at the same offsets in the buffers. For a halo in device memory:
 //   enqueue_send(view, cuda_stream)  after the kernel that writes view.send
@@ -95,6 +112,9 @@ class HaloExchange {
 
   // Prepares for halos as long as this view, anywhere in the buffers. After the transport's open().
   virtual void open_halo(const View&) {}
+  // In place of open_halo(), for halos that are sent and received where they lie in a field: the views of start() then
+  // point at lines like this one. False where the transport wants them in its buffers.
+  [[nodiscard]] virtual bool open_line(const HaloLine&) { return false; }
   // Whether start() and finish() move data.
   [[nodiscard]] virtual bool host_driven() const { return true; }
   // Whether enqueue_send() and enqueue_recv() enqueue copies to and from host memory.

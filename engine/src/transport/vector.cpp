@@ -1,7 +1,8 @@
 // Messages whose bytes do not lie one after the other as MPI sends them: a matrix of doubles with 8 columns, which lies
 // row by row, is sent and received column by column. Each double is 64 bytes after the one before it, as in a halo of
 // one column.
-//   vector          a datatype of MPI_Type_vector; on host memory and on device pointers
+//   vector          a datatype of MPI_Type_vector; on host memory and on device pointers. In host memory also halos: a
+//                   column or a row of the field, which is sent and received where it lies
 //   vector/packed   the rank itself copies the columns to a buffer, which MPI sends; on host memory
 #include <cstring>
 
@@ -25,6 +26,19 @@ class VectorChannel : public MpiChannel {
     large_ = LargeDatatype(next_to_each_other);
     type_ = next_to_each_other;
     elements_ = columns;
+  }
+
+  // A row of the field needs no datatype of its own.
+  void prepare(const HaloLine& line) {
+    type_ = line.point_bytes == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
+    elements_ = static_cast<int>(line.points);
+    if (line.step_bytes == line.point_bytes) return;
+    MPI_Datatype column = MPI_DATATYPE_NULL;
+    VOLLEY_MPI(MPI_Type_vector(elements_, 1, static_cast<int>(line.step_bytes / line.point_bytes), type_, &column));
+    VOLLEY_MPI(MPI_Type_commit(&column));
+    large_ = LargeDatatype(column);
+    type_ = column;
+    elements_ = 1;
   }
 };
 
@@ -106,6 +120,21 @@ class ByColumns : public HostDriven<Channel> {
   }
 };
 
+class VectorTransport final : public ByColumns<VectorChannel>, public HaloExchange {
+  [[nodiscard]] HaloExchange* halo() override { return this; }
+  void open_halo(const View& view) override { channel_.prepare(view); }
+  [[nodiscard]] bool open_line(const HaloLine& line) override {
+    channel_.prepare(line);
+    return true;
+  }
+  void start(const View& view) override {
+    channel_.start_recv(view);
+    channel_.start_send(view);
+  }
+  void progress() override { channel_.progress(); }
+  void finish() override { channel_.finish(); }
+};
+
 class PackedTransport final : public ByColumns<PackedChannel> {
   void prepare(const View& view, const std::optional<Window>& window) override {
     HostDriven::prepare(view, window);
@@ -115,7 +144,7 @@ class PackedTransport final : public ByColumns<PackedChannel> {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_vector() { return std::make_unique<ByColumns<VectorChannel>>(); }
+std::unique_ptr<Transport> make_vector() { return std::make_unique<VectorTransport>(); }
 std::unique_ptr<Transport> make_vector_packed() { return std::make_unique<PackedTransport>(); }
 
 }  // namespace volley

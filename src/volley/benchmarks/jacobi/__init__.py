@@ -96,8 +96,9 @@ BENCHMARK = Benchmark(
     help="""Solve Laplace's equation on a grid of processes, and measure how the transport of halos affects the time.
 
     Each process has its own domain and exchanges halos with up to four neighbours; the new value of a point is the mean
-    of its neighbours' values (Jacobi). With host all cores of a rank compute; with every other transport its GPU
-    computes, and the halos go from GPU to GPU. Several transports take turns, so that a disturbance affects all.""",
+    of its neighbours' values (Jacobi). With host and host/vector all cores of a rank compute; with every other
+    transport its GPU computes, and the halos go from GPU to GPU. Several transports take turns, so that a disturbance
+    affects all.""",
     options=JacobiOptions,
     plan=Lazy(f"{__name__}.records.JacobiPlan"),
     records=(Lazy(f"{__name__}.records.JacobiPoint"), Lazy(f"{__name__}.records.JacobiProgress")),
