@@ -29,7 +29,7 @@ from volley.launch import inside_launcher
 from volley.machine import capture as machine
 from volley.machine import facts as f
 from volley.machine.capture import Skip, isolated, without_home
-from volley.machine.job_facts import HostFacts, TrialFacts
+from volley.machine.job_facts import HostFacts, JobFacts, PointFacts, TrialFacts
 from volley.machine.mpi_choice import Choice
 from volley.machine.variables import captured
 from volley.setup import wheels
@@ -145,6 +145,17 @@ def test_a_job_is_kept_as_it_ended(
     assert (reason is None) == (job.reason is None)
     assert (reason or "") in (job.reason or "")
     assert job.wanted_ranks == 2
+
+
+def test_a_slow_start_leaves_out_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine no time was left of a launch's budget when the ranks had met."""
+    monkeypatch.setitem(jobs._QUICK, "budget", 1e-6)
+    assert [point.status for point in jobs.mpi_host(JobOptions(watchdog=20.0)).points] == ["ok"] * 2
+
+
+def test_a_job_that_left_everything_out_says_why() -> None:
+    point = PointFacts(transport="host", size_bytes=8, status="skipped", reason="there is no memory")
+    assert JobFacts(launcher="", command=[], wanted_ranks=2, complete=True, points=[point]).why == "there is no memory"
 
 
 def test_an_engine_without_gpu_transports_is_not_asked_for_them(

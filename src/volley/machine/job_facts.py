@@ -99,8 +99,9 @@ class JobFacts(Fact, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """Why it ended: the sentence of MPI or its launcher, else what is known of its end."""
-        return reason_in(self.text) or self.reason or f"it ended with status {self.status}"
+        """Why it ended, or what it left out: the sentence of MPI or its launcher, else what is known of its end."""
+        left_out = next((each.reason for each in (*self.transports, *self.points) if each.reason), None)
+        return reason_in(self.text) or self.reason or left_out or f"it ended with status {self.status}"
 
     @property
     def fast(self) -> bool:
