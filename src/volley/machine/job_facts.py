@@ -100,8 +100,9 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     @property
     def why(self) -> str:
         """Why it ended, or what it left out: the sentence of MPI or its launcher, else what is known of its end."""
-        left_out = next((each.reason for each in (*self.transports, *self.points) if each.reason), None)
-        return reason_in(self.text) or self.reason or left_out or f"it ended with status {self.status}"
+        left_out = [*(each.reason for each in self.transports), *(each.reason for each in self.points)]
+        said = reason_in(self.text) or self.reason or next(filter(None, left_out), None)
+        return said or f"it ended with status {self.status}"
 
     @property
     def fast(self) -> bool:
