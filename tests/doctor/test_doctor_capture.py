@@ -209,6 +209,31 @@ def test_a_failure_of_libfabric_is_tried_without_its_own_variables_first(monkeyp
     assert repeat(monkeypatch, facts, lambda: not {*names} <= {*os.environ}).change == "unset FI_PROVIDER"
 
 
+def test_the_part_that_failed_is_tried_away_before_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ["[1.1] [n1:7:0]  mm_xpmem.c:157  UCX  ERROR failed to acquire xpmem segment: Operation not permitted"]
+    facts = changed(
+        state("MPI fails for a reason of its own"), mpi_host={"text": text}, surroundings={"folder": "/tmp"}
+    )
+    trial = repeat(monkeypatch, facts, lambda: os.environ.get("UCX_TLS") == "^xpmem")
+    assert trial.remedy == "export UCX_TLS='^xpmem'"
+
+
+def test_what_nccl_warns_of_in_its_file_is_kept_of_a_job_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    monkeypatch.setattr(jobs, "cuda_gpu_count", lambda: 2)
+    monkeypatch.setattr(jobs, "_on_gpus", lambda *names: names)
+
+    def fails(*_: object) -> JobFacts:
+        file = Path(os.environ["NCCL_DEBUG_FILE"].replace("%h.%p", "n1.7"))
+        file.write_text("n1:7:7 [0] NCCL INFO x\nn1:7:7 [0] p2p.cc:1 NCCL WARN Cuda failure 'x'\n")
+        return JobFacts(launcher="", command=[], wanted_ranks=2, reason="ncclCommInitRank: unhandled cuda error")
+
+    monkeypatch.setattr(jobs, "_send", fails)
+    job = jobs.nccl(JobOptions()).job
+    assert job is not None
+    assert job.why == "Cuda failure 'x'"
+
+
 def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = state("variables of a rank, without its launcher")
     for name in ("PMIX_RANK", "PMIX_SECURITY_TOKEN", "SLURM_JOB_ID"):

@@ -22,13 +22,14 @@ from reported_situations import FINE
 from reported_situations import SITUATIONS as KNOWN
 from screens import SCREENS, check_screen
 from the_command import BUSY, FEW, Command
+from unseen_situations import UNSEEN, UNSEEN_FINE
 from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine import facts as f
 from volley.machine import job_facts
 from volley.machine.mpi_words import limit_in, reason_in
 
-SITUATIONS = {**KNOWN, **FURTHER}
+SITUATIONS = {**KNOWN, **FURTHER, **UNSEEN}
 OUTPUTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
 
 
@@ -39,6 +40,13 @@ def test_the_reason_is_the_sentence_that_says_why(output: str) -> None:
     said = [line[2:] for line in lines]
     assert reason_in(said) == reason[2:]
     assert limit_in(said) == ("ulimit -n" if "ulimit -n" in title else "")
+
+
+def test_a_warning_does_not_hide_what_is_known() -> None:
+    warned = "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'."
+    job = job_facts.JobFacts(launcher="", command=[], wanted_ranks=2, reason="no answer within 60 s", text=[warned])
+    assert job.why == "no answer within 60 s"
+    assert replace(job, reason="the job ended with status 1").why == warned
 
 
 def test_a_state_of_a_machine_is_one_finding() -> None:
@@ -62,11 +70,12 @@ def test_a_reported_situation_has_the_answer_that_was_written_down_before(name: 
     assert (cause.check, cause.status) == (situation.check, situation.status)
     assert re.search(situation.remedy, cause.remedy), cause.remedy
     assert not re.search(situation.never, cause.remedy), cause.remedy
+    assert re.search(situation.said, cause.said)
 
 
-@pytest.mark.parametrize("name", [*FINE, *FURTHER_FINE])
+@pytest.mark.parametrize("name", [*FINE, *FURTHER_FINE, *UNSEEN_FINE])
 def test_what_looks_like_a_reported_situation_is_fine(name: str) -> None:
-    assert blamed(changed(GOOD, **{**FINE, **FURTHER_FINE}[name])) == []
+    assert blamed(changed(GOOD, **{**FINE, **FURTHER_FINE, **UNSEEN_FINE}[name])) == []
 
 
 @pytest.mark.parametrize(

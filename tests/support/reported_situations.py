@@ -38,6 +38,8 @@ class Situation(NamedTuple):
     """A pattern."""
     never: str = "$^"
     """A pattern that the remedy must not have."""
+    said: str = ""
+    """A pattern: the line that says why is the right one."""
 
 
 SYSTEM = msgspec.to_builtins(GOOD.system.value)

@@ -64,6 +64,8 @@ _SETTINGS = {
         interfaces=("FI_TCP_IFACE", "I_MPI_HYDRA_IFACE"),
         of_others=_OF_OPEN_MPI,
     ),
+    "nccl": MpiSettings(interfaces=("NCCL_SOCKET_IFNAME",)),
+    "ucx": MpiSettings(interfaces=("UCX_NET_DEVICES",)),
 }
 
 
@@ -72,12 +74,14 @@ def settings_of(family: str) -> MpiSettings:
     return _SETTINGS.get(family, MpiSettings())
 
 
-def without_interfaces(family: str, hosts: Sequence[HostFacts]) -> dict[str, str]:
+def without_interfaces(family: str, hosts: Sequence[HostFacts], said: Sequence[str]) -> dict[str, str]:
     """Return the variables that keep an MPI from interfaces that lead to no other host; nothing where there are none.
 
     They are those of containers and virtual machines, those at no address of which another host arrived, and all but
-    the first one of a network: another card than that which was asked may answer, or none.
+    the first one of a network: another card than that which was asked may answer, or none.  ``said`` is the text of the
+    failed job: where UCX below the MPI says why, the variables are UCX's.
     """
+    family = "ucx" if re.search("UCX +ERROR", " ".join(said)) else family
     answers = {target.rpartition(" ")[2]: answer for host in hosts for target, answer in host.reached.items()}
     known = {(name, answers.get(each.partition("/")[0])) for host in hosts for name, each in host.interfaces.items()}
     lost = {name for name, answer in known if answer not in (None, "ok") and (name, "ok") not in known}

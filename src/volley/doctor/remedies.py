@@ -6,13 +6,14 @@ volley.machine.place has the commands for where doctor stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from shlex import quote
 
+from volley.doctor.mpi_settings import without_interfaces
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
 from volley.machine.job_facts import JobFacts
-from volley.machine.mpi_words import LIMITS_MET, NO_CMA, lost_host, reason_in
+from volley.machine.mpi_words import LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 
@@ -67,12 +68,12 @@ configuration is not available|[Mm]ore processors|[Mm]emory required => ask for 
 Incompatible versions of client|Protocol version has changed => admin: here and on {name}, one version: sinfo --version
 slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
 [Mm]unge|nvalid (job )?credential|Protocol authentication|lock skew => admin: here and there: munge -n | unmunge; date
-Task launch .* failed|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
+CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
+ask launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
-(directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent => install the client here: {client}
+(directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent: => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
 Could not resolve hostname => look for a mistake in the name {name}: getent hosts {name}
-CPU binding outside of job step => srun --cpu-bind=none: this shell has SLURM_CPU_BIND variables of another step
 pam_slurm_adopt|no active jobs on this node => run on hosts of your own job: squeue --me
 REMOTE HOST IDENTIFICATION HAS CHANGED => ask whether {name} was installed again; if so: ssh-keygen -R {name}
 Host key verification failed => ssh {name} true: accept its key once, if it is that of {name}
@@ -87,30 +88,41 @@ connect to host .* Connection refused => an administrator of {name} starts its s
 ssh: connect to host => see whether {name} is up and its port 22 is open: ping -c 1 {name}
 mux_client|unix_listener|ControlSocket => ssh -o ControlPath=none {name} true works without a shared connection
 Connection (to \S+ )?(closed|reset) by|kex_exchange|banner exchange => ssh -v {name} true shows who closes
-No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp; remove what is not needed
-Stale file handle|endpoint is not connected|Input/output error => admin: a file system of {name} is gone: mount it again
 Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
 ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open|unable to (run|find) => install
 Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricted: => on {name}: chsh -s /bin/bash
 [Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction => install
-Out [Oo]f [Mm]emory|Cannot allocate memory => on {name}: free -m, and the limit of the job's memory
-Too many open files => ulimit -n 4096, here and on {name}
-[Cc]annot fork|[Rr]esource temporarily unavailable => on {name}: ulimit -u, and the processes of this user
-Permission denied => on {name}: ls -ld the folders of that path: this user may not run what is there
 """
 """What srun, ssh, a shell or a program of another host says, the first that fits, and what to do: ``install`` volley
 there, or what an administrator does.  Nothing is advised about ssh unless these are its words.  Sources: the messages
 of Slurm, OpenSSH and pam_slurm_adopt."""
+_ERRNOS = r"""
+No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp /dev/shm; remove what is not needed
+Stale file|endpoint is not conn|\B/.*Input/output error => admin: a file system of {name} is gone: mount it again
+Out [Oo]f [Mm]emory|Cannot allocate memory|Not enough memory => on {name}: free -m, and the limit of the job's memory
+Too many open files => ulimit -n 4096, here and on {name}
+[Cc]annot fork|[Rr]esource temporarily unavailable => on {name}: ulimit -u, and the processes of this user
+/tmp/|session dir|bind\(\) => export TMPDIR=/dev/shm, or another folder of this host and container alone
+Read-only file|Permission denied => on {name}: ls -ld the folders of that path: this user may not use what is there
+Address already in use|assign requested address => on {name}: ss -tlnp; getent hosts $(hostname); ip address
+Bus error|\bsignal:? 7\b => on {name}: df -h /dev/shm /dev/hugepages: memory that ranks share has no room
+Operation not permitted|not implemented => on {name}: a container or its kernel forbids it: try --privileged
+No such device|resource busy => admin: on {name}: dmesg shows what is wrong with that device
+No such file or directory => on {name}: that path is not there; ranks in containers of their own do not share /dev/shm
+[Uu]nreachable|No route|onnection (refused|timed out|reset)|connect.* fail => ping {name}; ip route; open all TCP ports
+(?i)cuda (failure|error)|CUDA_ERROR_|cudaError => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
+"""
+"""What the system says to any program, also to MPI (errno(3), signal(7)), the first that fits, and where to look."""
 
 
-def end_of_refusal(error: str, name: str, facts: Facts, *, of_job: bool = False) -> tuple[str, str]:
-    """Return the line of what a host, ssh or srun said that gives the reason, and the remedy for it.
+def _lines(said: str) -> list[str]:
+    return [line.strip() for line in said.splitlines() if line.strip() and not _HARMLESS.search(line)]
 
-    ``of_job``: MPI may have said it, too; where nothing is known of it, both are empty.
-    """
-    lines = [line.strip() for line in error.splitlines() if line.strip() and not _HARMLESS.search(line)]
-    place, host, stack = place_of(facts), quote(name), facts.stack.value
-    for pattern, _, remedy in (each.partition(" => ") for each in _REFUSALS.strip().splitlines()):
+
+def _row(rows: str, lines: Sequence[str], host: str, facts: Facts) -> tuple[str, str] | None:
+    """Return the line that the first row of a table fits, and its remedy."""
+    place, stack = place_of(facts), facts.stack.value
+    for pattern, _, remedy in (each.partition(" => ") for each in _lines(rows)):
         for line in (each for each in lines if re.search(pattern, each)):
             if remedy == "install" and stack and stack.mpi_source != "wheel" and _OF_MPI.search(line):
                 paths = "or name its folders in PATH and LD_LIBRARY_PATH at the top of ~/.bashrc there"
@@ -120,10 +132,16 @@ def end_of_refusal(error: str, name: str, facts: Facts, *, of_job: bool = False)
             client = place.distribution.package("srun" if "srun" in line else "ssh")
             install = f"add {client} to the image of this container"
             client = install if place.container else place.distribution.install_line(client)
-            text = remedy.removeprefix("admin: ").format(name=host, client=client)
+            text = remedy.removeprefix("admin: ").format(name=host, client=client, sudo="{sudo}")
             return line, place.admin(text) if remedy.startswith("admin: ") else text
-    if of_job:
-        return "", ""
+    return None
+
+
+def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
+    """Return the line of what a host, ssh or srun said that gives the reason, and the remedy for it."""
+    lines, place, host = _lines(error), place_of(facts), quote(name)
+    if known := _row(_REFUSALS + _ERRNOS, lines, host, facts):
+        return known
     if error.startswith("no answer within"):
         look = "a login hangs: look at the server of the home folder there, e.g. timeout 5 ls ~"
         if place.batch == "slurm":
@@ -142,9 +160,10 @@ _BELOW_MPI = re.compile(
 )
 """Daemons of launchers and libraries of MPI; lines of srun, ssh, a shell or the loader, and of a launcher about a
 program on a host."""
-_HARMLESS = re.compile(r"setlocale|going to /tmp instead")
+_HARMLESS = re.compile(r"setlocale|going to /tmp instead|^\++ ")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
-_LOST = r"ransport retry count|RETRY_EXC|completion .*error 12\b|ibv_modify_qp\b.* failed|query_gid|o \w+ (gid|GID)\b"
+_LOST = r"ransport retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_modify_qp\b.* failed|o \w+ (gid|GID)\b"
+_GPUDIRECT = "the card may not read GPU memory: volley doctor --verbose shows peermem, IOMMU and ACS"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 _UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
@@ -155,6 +174,20 @@ _KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_host
 _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
+_FIRMWARE = "ibstat: update the firmware of the card; until then: export UCX_IB_MLX5_DEVX_OBJECTS="
+_VERSIONS = r"(?i)\bunpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (incompatible|mismatch)"
+_ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p: each library must be of one version on all of them"
+_BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|jsrun|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
+"""What fails where a launcher asks the batch system for processes, or is not started by it."""
+_AGENTS = re.compile(r"\w+_(agent|LAUNCHER_EXEC|BOOTSTRAP_EXEC)$")
+"""Variables that name a program in place of ssh."""
+
+
+def _nccl_interface(place: Place, facts: Facts) -> str:
+    found = without_interfaces("nccl", facts.hosts.value.hosts, ()) if facts.hosts.value else {}
+    return place.unset(["NCCL_SOCKET_IFNAME"]) or " ".join(f"export {name}={each}" for name, each in found.items())
+
+
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (LIMITS_MET["ulimit -l"].pattern, lambda place, facts: place.raise_limit("l", "unlimited") * (not facts.locks_all)),
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
@@ -165,9 +198,16 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
+    (r"ocal protection|completion .*(error |status=)4\b", f"{_GPUDIRECT}; NCCL_NET_GDR_LEVEL=LOC does without it"),
+    ("installed CUDA driver|driver version is insuff", lambda place, _: f"a newer driver: {place.install_driver()}"),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
     (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
-    (r"VNI_NOT_FOUND|\bVNIs?\b", lambda place, _: place.launch_here()),
+    (_BATCH_STARTS, lambda place, _: place.launch_here() if place.batch else ""),
+    ("Duplicate GPU", "each rank needs a GPU of its own; if hosts have one boot ID: export NCCL_HOSTID=$(hostname)"),
+    ("devx|ibv_cmd|syndrome", lambda place, _: place.admin(_FIRMWARE)),
+    ("nable to run bstrap_proxy on localhost", "export I_MPI_HYDRA_BOOTSTRAP=fork"),
+    ("NCCL WARN .*([Cc]onnect|no socket interface)", _nccl_interface),
+    (_VERSIONS, lambda place, _: place.unset(["LD_LIBRARY_PATH"]) or _ONE_VERSION),
     (_FULL, lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes")),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
     (_NO_PMI, lambda place, _: place.unset(["SLURM_MPI_TYPE"])),
@@ -177,12 +217,9 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
     (NO_CMA.pattern, "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
-    (
-        _UNREACHED,
-        lambda place, _: place.unset(("UCX_TLS", "UCX_NET_DEVICES")) or "ucx_info -d on both hosts must agree",
-    ),
-    ("OFI addrinfo|fi_getinfo", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
-    ("OFI addrinfo|fi_getinfo", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
+    (_UNREACHED, lambda place, _: place.unset(("UCX_TLS", "UCX_NET_DEVICES")) or "ucx_info -d must agree on the hosts"),
+    (r"OFI [\w() ]*failed", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
+    (r"OFI [\w() ]*failed", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
     (r"hfi units|assign_context|PSM2? .*(can't open|no .*available)", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
     ("find sysfs|PMIX_ERR_NOT_SUPPORTED", "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs all of /sys"),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
@@ -196,19 +233,40 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
 MPI, MPICH, Intel MPI and Slurm): the first that fits and can be done here."""
 
 
-def end_of_job(job: JobFacts, facts: Facts) -> str:
+def end_of_job(job: JobFacts, facts: Facts, *, look: bool = False) -> str:
     """Return what ends the failure of a job, where its words have a reason that is known; else an empty text.
 
-    What srun, ssh, a shell or the loader said is about the host that was lost, the other host, or this one.
+    What srun, ssh, a shell or the loader said is about the host that was lost, the other host, or this one.  What MPI
+    itself advises comes next, then what does without the part that failed; with ``look``, at last what to look at.
     """
     place, said = place_of(facts), "\n".join([*job.text, job.why])
     ends = (each if isinstance(each, str) else each(place, facts) for words, each in _ENDS if re.search(words, said))
     if known := next(filter(None, ends), ""):
         return known
     between, here = facts.hosts.value, facts.surroundings.value
-    other = between.hosts[-1].name if between and between.job is job else here.host if here else "this host"
-    lines = "\n".join(line for line in job.text if _BELOW_MPI.search(line))
-    return end_of_refusal(lines, lost_host(job.text) or other, facts, of_job=True)[1]
+    pair = between and job in (between.job, between.device_job)
+    other = quote(lost_host(job.text) or (between.hosts[-1].name if between and pair else here.host if here else ""))
+    below = [line for line in _lines(said) if _BELOW_MPI.search(line)]
+    if row := _row(_REFUSALS + _ERRNOS, below, other, facts):
+        return row[1]
+    if agent := next((name for name in facts.environment if _AGENTS.match(name) and "daemon" in said), ""):
+        return f'"${agent}" {other} true must work: it is there in place of ssh'
+    row = _row(_ERRNOS, [job.why], other, facts) if look else None
+    return advice_in(job.text) or unset_one_of(job.why, place) or _around(said, facts) or (row[1] if row else "")
+
+
+def _around(said: str, facts: Facts) -> str:
+    """Return what does without the network card or the part of MPI that failed."""
+    cards = facts.bus.value.infiniband if facts.bus.value else []
+    good = [card for card in cards if not re.search(rf"\b{re.escape(card)}\b", said)]
+    change = without_component(said)
+    if 0 < len(good) < len(cards) and "NCCL" not in said:
+        change = {"UCX_NET_DEVICES": ",".join(f"{card}:1" for card in good)}
+    for name, value in change.items():
+        if value.strip("^") in facts.environment.get(name, ""):
+            return place_of(facts).unset([name])
+        return f"export {name}={value}  # a way around the problem, without what GPU memory or RDMA may need"
+    return ""
 
 
 def unset_one_of(said: str, place: Place) -> str:

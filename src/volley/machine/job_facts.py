@@ -5,6 +5,7 @@ The jobs keep what matters of their records; the properties say what follows fro
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from msgspec import Meta
@@ -101,8 +102,8 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     def why(self) -> str:
         """Why it ended, or what it left out: the sentence of MPI or its launcher, else what is known of its end."""
         left_out = [*(each.reason for each in self.transports), *(each.reason for each in self.points)]
-        said = reason_in(self.text) or self.reason or next(filter(None, left_out), None)
-        return said or f"it ended with status {self.status}"
+        known = self.reason or next(filter(None, left_out), None) or f"it ended with status {self.status}"
+        return reason_in(self.text, "" if known.startswith("the job ended with") else known) or known
 
     @property
     def fast(self) -> bool:
@@ -152,8 +153,12 @@ class TrialFacts(Fact, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """What makes the change in a shell for good."""
-        return self.change if self.settings else f"export {self.change}"
+        """What makes the change in a shell for good; of a way around the problem it says what that switches off."""
+        if self.settings:
+            return self.change
+        lost = "shared memory" if "NOLOCAL" in self.change else "RDMA"
+        around = re.search(r"tcp\b(?!_)|\^ofi|NOLOCAL|FABRICS=ofi", self.change)
+        return f"export {self.change}{f'  # a way around the problem: it switches off {lost}' if around else ''}"
 
 
 class PairFacts(Fact, frozen=True, kw_only=True):

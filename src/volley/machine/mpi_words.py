@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile
 
 _RULE = re.compile(r"-{20,}|\*{20,}|={20,}")
 _FIRST_CAUSES = (
@@ -19,6 +19,8 @@ _FIRST_CAUSES = (
     re.compile(r"(?:ba|z|k|tc|c|fi)?sh: .*(?:not found|No such file).*"),  # the shell of another host
     re.compile(r"UCX +WARN +(network device .* is not available.*)"),
     re.compile(r"UCX +(?:ERROR|FATAL) +(.*)"),
+    re.compile(r"\[\S+:\d+:\d+:\d+\] +\w+\.c:\d+ +(.*)"),  # what ends a process of UCX has no level
+    re.compile(r"NCCL WARN (.*)"),
 )
 """Lines that explain what is printed after them, and that no line explains better."""
 _CONSEQUENCE = re.compile(
@@ -27,6 +29,17 @@ _CONSEQUENCE = re.compile(
     r"|PMIx_Init failed for|Open MPI has detected|No OpenFabrics|Sorry! +You were supposed to get help"
 )
 """How texts begin that say what followed, or what is no fault."""
+_ANY_CAUSE = re.compile(
+    r"No components were able|An internal error|\w+ was unable to reliably start|\w+ has lost communi"
+)
+"""How texts begin that name a result with many causes: another line may say which."""
+_UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +")
+_NO_MESSAGE = re.compile(
+    r"\++ |.*\b(UCX +(DIAG|INFO|DEBUG|TRACE)|NCCL (INFO|TRACE))\b"
+    r"|\[mpiexec@.*(check exit codes|(wait\w*|poll) for event|callback returned|assert \(!?closed"
+    r"|setting up the bootstrap|launcher init returned|(process manager|write|read|poll|accept) error)"
+)
+"""The trace of a shell; what a library says of what it does; how an error passes through Hydra."""
 _DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
 """``Component: openib``, below the sentences of Open MPI."""
 _OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit code|Node|PID|Location|System call")
@@ -36,11 +49,15 @@ _LAST_CAUSES = (
     re.compile(r"^ *(/\S+: .*)\. +Sorry!"),  # what kept Open MPI from its texts
     re.compile(r"EXIT STRING: (.*)"),
     re.compile(r"process rank \d+ .* exited on signal 9 \(Killed\)"),
-    re.compile(r"^\[mpiexec@.*?\] \w+ \(.*?\): (.*)"),
-    re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b).*?)(?= in file|$)"),
+    re.compile(r"^\[mpiexec@.*?\] (?:Error:|\w+ \(.*?\):) (.*)"),
+    re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b|E(rror|RROR)\b).*?)(?= in file|$)"),
 )
 """Lines that say less than a text or a stack."""
-_ERROR = re.compile(r"\b(error|fatal|fail(ed|ure)?|cannot|could not|unable|unknown|invalid|refused|no such)\b", re.I)
+_ERROR = re.compile(
+    r"\b(error|fatal|fail(ed|ing|ure)?|cannot|could not|unable|can't|couldn't|unknown|invalid|refused|denied|no such"
+    r"|incompatible|mismatch|timed out|not (found|supported|permitted|available|enough)|too (many|few|long|small))\b",
+    re.I,
+)
 _CONTEXT = re.compile(
     r"\*\*\*|--> |at line \d+|PMI[Xx] ERROR|Other MPI error|Fatal error in|BAD TERMINATION|EXIT CODE|Abort\(\d+\)"
 )
@@ -71,6 +88,8 @@ LIMITS_MET = {
 """What shows a limit of this shell or host that a job met, and the words for it."""
 
 
+LOCKED_MEMORY = re.compile("max locked memory|memlock|ibv_(reg|create|alloc)")
+"""What fails where the limit of locked memory is low, as one of several causes."""
 NO_CMA = re.compile(r"process_vm_(read|write)v|Read -1, expected \d+, errno = 1\b")
 """What UCX and Open MPI say where they may not read another rank's memory."""
 
@@ -95,6 +114,57 @@ def names_setting(said: str, name: str, value: str) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said) for word in words if word and not word.isdigit())
 
 
+_ADVICE = re.compile(
+    r"(?:[Pp]lease|[Tt]ry|[Ss]et|[Ss]etting|[Cc]onsider|[Cc]heck|[Ii]ncreas\w+|[Dd]ecreas\w+)\b[^.;]{0,80}?"
+    r"(?:\b((?:FI|UCX|NCCL|OMPI_MCA|PMIX_MCA|PRTE_MCA|I_MPI|MPICH|MPIR_CVAR|PSM[23]|IBV|RDMAV)_\w+)(=[\w^,:/-]+)?"
+    r"|(['`])([a-z][\w /-]+)['`])[^.;]*"
+)
+_NO_ADVICE = re.compile(r"DEBUG|LOG_|VERBOSE|WARN|suppress|PATH|PLUGIN|agent")
+"""Variables that only show more, and those that make a library load or start another file."""
+
+
+def advice_in(lines: Sequence[str]) -> str:
+    """Return what a message itself says to set or to look at, as a command or a sentence; empty if none does.
+
+    >>> advice_in(["please do one of the following: Set the environment variable:", "  FI_EFA_FORK_SAFE=1"])
+    'export FI_EFA_FORK_SAFE=1  # says the message'
+    """
+    said = " ".join(" ".join(lines).split())
+    for found in _ADVICE.finditer(said):
+        if not _NO_ADVICE.search(found[0]):
+            return f"export {found[1]}{found[2]}  # says the message" if found[2] else f"the message says: {found[0]}"
+    return ""
+
+
+_COMPONENTS = r"""
+Framework: +(bfrops|gds|p(?:compress|mdl|net|reg|sec|sensor|stat|tl))\W+Component: +(\w+) => PMIX_MCA_\1=^\2
+Framework: +(\w+)\W+Component: +(\w+) => OMPI_MCA_\1=^\2
+\b(?:mm_)?(xpmem|posix|sysv|cma|knem|cuda_ipc|gdr_copy|[dr]c_mlx5|ud_mlx5)\w*\.c:.*UCX +(?:ERROR|FATAL) => UCX_TLS=^\1
+\b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.c\b => OMPI_MCA_\1=^\2
+LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
+(?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1
+yaksuri_|MPL_gpu|MPIDI_GPU => MPIR_CVAR_ENABLE_GPU=0
+\bp2p\.cc:\d+ NCCL WARN|NCCL WARN .*CUDA IPC => NCCL_P2P_DISABLE=1
+NCCL WARN .*attaching to shared memory => NCCL_CUMEM_HOST_ENABLE=0
+\bshm(utils)?\.cc:\d+ NCCL WARN => NCCL_SHM_DISABLE=1
+NCCL WARN .*[cC]u[mM]em => NCCL_CUMEM_ENABLE=0
+\bcoll_?net\.cc:\d+ NCCL WARN|SHARP => NCCL_COLLNET_ENABLE=0
+NCCL WARN NET/OFI => NCCL_NET=Socket
+(\bnet_ib\w*\.cc|\bib_plugin\.c|\bibvwrap\.cc?):\d+ NCCL WARN => NCCL_IB_DISABLE=1
+"""
+"""What names a component that failed, and the variable without it.  PMIx and Open MPI name framework and component, or
+their files after them; UCX and NCCL name their files after the transport."""
+
+
+def without_component(said: str) -> dict[str, str]:
+    """Return the variable that switches off the component which failed, by the words of the failure; else nothing."""
+    for words, _, variable in (row.partition(" => ") for row in _COMPONENTS.strip().splitlines()):
+        if found := re.search(words, said):
+            name, _, value = found.expand(variable).partition("=")
+            return {name: value.lower() if value[0] == "^" else value}
+    return {}
+
+
 def lost_host(lines: Sequence[str]) -> str:
     """Return the first host that was lost, or on which a signal ended a process; empty if no line names one.
 
@@ -104,9 +174,15 @@ def lost_host(lines: Sequence[str]) -> str:
     return next(_matches([_LOST], lines), "")
 
 
-def reason_in(lines: Sequence[str]) -> str:
-    """Return the sentence that says why a job failed, with the details that belong to it; empty if none does."""
-    return next(_reasons(lines), "").strip()
+def reason_in(lines: Sequence[str], known: str = "") -> str:
+    """Return the sentence that says why a job failed, with the details that belong to it; empty if none does.
+
+    ``known``: what is known without these lines; it says more than a warning, or a line that speaks of no error.
+    """
+    kept = [line for line in lines if not _NO_MESSAGE.match(line)]
+    rest = (line for line in kept if _says_more(line) and not _CONSEQUENCE.match(line))
+    said = next(filter(None, chain(_reasons(kept), [known], rest)), "").strip()
+    return _UCX_STAMP.sub("", said)
 
 
 def first_cause(lines: Sequence[str]) -> str:
@@ -118,15 +194,18 @@ def _reasons(lines: Sequence[str]) -> Iterator[str]:
     """Yield what may be the reason, the best first."""
     yield from _matches(_FIRST_CAUSES, lines)
     texts = list(_help_texts(lines))
-    yield from (text for text in texts if not text.startswith("WARNING"))
+    yield from (text for text in texts if not text.startswith("WARNING") and not _ANY_CAUSE.match(text))
     stack = [found[1] for line in lines if (found := _STACK.search(line)) and _says_more(found[1])]
     yield from stack[-1:]
     yield from _matches(_LAST_CAUSES, lines)
     yield from (line for line, below in pairwise(lines) if below.strip().startswith("--> "))
+    before = takewhile(lambda line: not _RULE.fullmatch(line.strip()), lines)
+    yield from (
+        line for line in before if _ERROR.search(line) and _says_more(line) and any(map(_ANY_CAUSE.match, texts))
+    )
     yield from texts
     others = [line for line in lines if _says_more(line) and not _CONSEQUENCE.match(line)]
-    yield from filter(_ERROR.search, others)
-    yield from others
+    yield from (line for line in others if _ERROR.search(line) and not re.search(r"\b[Ww]arning\b", line))
 
 
 def _matches(patterns: Sequence[re.Pattern[str]], lines: Sequence[str]) -> Iterator[str]:

@@ -191,7 +191,11 @@ class Place:
     def launch_here(self) -> str:
         """Return how ranks start inside this job, when the launcher of the MPI cannot start them."""
         how = {"slurm": "srun -n 2", "flux": "flux run -n 2"}.get(self.batch, "the mpiexec of the site: mpiexec -n 2")
-        return f"stay in the job and start the ranks with its own launcher: {how} volley pingpong"
+        look = {"lsf": "blaunch hostname", "pbs": "pbsdsh hostname", "age": "qrsh -inherit HOST hostname"}.get(
+            self.batch
+        )
+        said = f"stay in the job and start the ranks with its own launcher: {how} volley pingpong"
+        return f"{said}; {look} must work, too" if look else said
 
     def unset(self, names: Iterable[str]) -> str:
         """Return the command that unsets those of the variables that are set; empty if none may be.

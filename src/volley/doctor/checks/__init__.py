@@ -15,7 +15,7 @@ from volley.doctor.findings import Diagnosis, LayerCheck, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
 from volley.machine.finding import Status, counts
-from volley.machine.mpi_words import LIMITS_MET, NO_CMA
+from volley.machine.mpi_words import LIMITS_MET, LOCKED_MEMORY, NO_CMA
 from volley.text import join_words
 
 _SHELL, _DRIVER = "shell and host", "kernel and driver"
@@ -31,7 +31,7 @@ _TWO_RANKS = (*_SEEN, *_JOBS)
 _AWARE = (*_TWO_RANKS, "MPI, GPU memory")
 _RDMA = ("MPI between hosts", "MPI, GPU memory")
 
-_MET = {"locked memory": LIMITS_MET["ulimit -l"], "shared memory": LIMITS_MET["df /dev/shm"], "CMA": NO_CMA}
+_MET = {"locked memory": LOCKED_MEMORY, "shared memory": LIMITS_MET["df /dev/shm"], "CMA": NO_CMA}
 """Checks that explain every job which says that it met what they found."""
 STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
 _FINE = ("good", "not applicable")

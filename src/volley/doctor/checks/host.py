@@ -104,7 +104,7 @@ def job(facts: Facts) -> DoctorFinding:
         if facts.mpi_host.skipped is not None:
             said = f"this shell has variables of a rank ({join_few(trial.settings, 2)}), but no launcher started it"
             return broken(said, evidence, trial.change, follows)
-        if not any(each.startswith(prefixes) for each in trial.settings):
+        if not any(each.startswith(prefixes) for each in trial.settings) or (found.in_job and len(trial.settings) == 1):
             continue
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
@@ -131,7 +131,7 @@ def settings(facts: Facts) -> DoctorFinding:
     found = require(facts.surroundings, "the environment", "env")
     for trial in _ended(facts):
         of_job = [each for each in trial.settings if each.startswith(OF_JOBS)]
-        if facts.mpi_host.skipped is not None or (of_job and len(trial.settings) > 1):
+        if facts.mpi_host.skipped is not None or (of_job and (len(trial.settings) > 1 or not found.in_job)):
             continue
         it = "it" if len(trial.settings) == 1 else "them"
         where = "" if trial.change.startswith(("mv ", "export ")) else " in this shell"  # else it is in a file

@@ -20,7 +20,7 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.mpi_settings import without_interfaces
-from volley.doctor.remedies import SEND, end_of_job, end_of_refusal, unset_one_of
+from volley.doctor.remedies import SEND, end_of_job, end_of_refusal
 from volley.machine.facts import Facts
 from volley.machine.fallbacks import fallback
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
@@ -179,7 +179,7 @@ def interfaces(facts: Facts) -> DoctorFinding:
     for said in _names_nothing(asked, hosts):
         remedy = f"unset {said.partition('=')[0]}"
         return (warning if crossed else broken)(said, f"ip address; {why}", remedy, () if crossed else (_JOB,))
-    if not (crossed or found.trial) and (without := without_interfaces(facts.mpi_family, hosts)):
+    if not (crossed or found.trial) and (without := without_interfaces(facts.mpi_family, hosts, found.job.text)):
         lost = [f"{host.name} to {each}: {answer}" for host in hosts for each, answer in host.reached.items()]
         evidence = join_few(each for each in lost if not each.endswith(": ok")) or f"ip address: {join_words(twice)}"
         change = " ".join(f"{name}={each}" for name, each in without.items())
@@ -204,14 +204,14 @@ def between(facts: Facts) -> DoctorFinding:
     job, points = found.job, found.job.delivered("host")
     names = [host.name for host in found.hosts if not host.error] or ["A", "B"]
     if not job.complete or not points:
-        known = end_of_job(job, facts) or unset_one_of(job.why, place_of(facts))
+        known = end_of_job(job, facts, look=True)
         again = SEND if len(names) == 2 else "volley collective"
         remedy = known or f"{again} --hosts {quote(','.join(names))}  # shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     on_gpus, alone = found.device_job, facts.mpi_device.value
     if on_gpus and not on_gpus.sends_gpu_memory and (alone is None or alone.sends_gpu_memory):
         again = f"{SEND} -t aware --hosts {quote(','.join(names))}  # shows the whole output"
-        remedy = end_of_job(on_gpus, facts) or again
+        remedy = end_of_job(on_gpus, facts, look=True) or again
         said = "MPI sends host memory between the hosts, but not GPU memory"
         return job_failed(on_gpus, said, remedy, BETWEEN_SIZES[-1])
     path = next((each for each in reversed(found.paths) if each.transport == "host"), None)

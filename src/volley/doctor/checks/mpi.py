@@ -22,7 +22,7 @@ from volley.doctor.findings import (
 from volley.doctor.mpi_settings import settings_of
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, end_of_job, install_volley
 from volley.machine.facts import Facts
-from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts, TrialFacts
+from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts
 from volley.machine.mpi_words import limit_in, reason_in
 from volley.machine.place import place_of
 from volley.machine.variables import tuned
@@ -155,22 +155,15 @@ def _jobs(facts: Facts) -> list[JobFacts]:
     return [probe.value for probe in (facts.mpi_host, facts.launcher, facts.mpi_device) if probe.value]
 
 
-def _switched_off(trial: TrialFacts) -> str:
-    """Return what a change that was added switches off, for people: it is a way around, and not the cause."""
-    if trial.settings or not re.search(r"tcp|\^ofi|NOLOCAL|FABRICS=ofi", trial.change):
-        return ""
-    return f"  # a way around the problem: it switches off {'shared memory' if 'NOLOCAL' in trial.change else 'RDMA'}"
-
-
 def host(facts: Facts) -> DoctorFinding:
     """Verified messages between two ranks; if they fail or are slow, once more with one change at a time."""
     verbose = f"{settings_of(facts.mpi_family).talk} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
     if ended := facts.ended_by:
-        remedy = f"{ended[0].remedy}{_switched_off(ended[0])}"
+        remedy = ended[0].remedy
     elif facts.mpi_host.value:
-        remedy = end_of_job(facts.mpi_host.value, facts) or remedy
+        remedy = end_of_job(facts.mpi_host.value, facts, look=True) or remedy
     job = require(facts.mpi_host, "MPI between two ranks", remedy)
     if wrong := _wrong_bytes(job, "host"):
         return broken("MPI delivered wrong bytes between two ranks", f"{job.command_line}: {wrong}", remedy)
@@ -475,7 +468,9 @@ def _nccl_failed(found: NcclFacts, facts: Facts) -> DoctorFinding | None:
         return warning(f"NCCL cannot be used: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
     if not job.complete or not job.delivered("nccl"):
         unset = place_of(facts).unset(_settings(facts, "nccl"))
-        known = end_of_job(job, facts) or f"{unset and f'{unset}; '}NCCL_DEBUG=INFO {SEND} --transport nccl shows why"
+        newer = f"try a newer NCCL than {found.version or 'this one'}: pip install -U nvidia-nccl-cu13 (or -cu12)"
+        look = f"; NCCL_DEBUG=INFO {SEND} --transport nccl shows why"
+        known = end_of_job(job, facts, look=not unset) or f"{unset or newer}{look}"
         return job_failed(job, "NCCL does not work", known, DEVICE_SIZES[-1])
     return None
 

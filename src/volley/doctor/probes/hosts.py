@@ -280,7 +280,7 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
     blamed = dict.fromkeys([*missing, *(each for each in names if names_setting(text, each, os.environ[each]))])
     yield from (jobs.without([each]) for each in blamed)
     intel = "Intel" in found[0].settings.get("MPI", "")
-    if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error]):
+    if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error], said):
         yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added
     for name in names if not any(each.error for each in found) else ():
         if name not in blamed and not name.startswith("LD_") and time.monotonic() < until:

@@ -51,7 +51,7 @@ from volley.machine.job_facts import (
 )
 from volley.machine.mpi_choice import Choice, choose_mpi, family_of
 from volley.machine.mpi_stack import assemble
-from volley.machine.mpi_words import SETTING, names_setting
+from volley.machine.mpi_words import SETTING, names_setting, without_component
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.paths import RunPath
 from volley.machine.place import OF_JOBS, without_needless
@@ -211,6 +211,9 @@ def nccl(job: JobOptions) -> NcclFacts:
         os.environ.update({**nccl_words.VARIABLES, "NCCL_DEBUG_FILE": f"{folder}/%h.%p"})
         done = _send(transports, DEVICE_SIZES, job)
         said = [line for path in sorted(Path(folder).glob("*")) for line in word(path).splitlines()]
+    if not done.complete:  # the file has what NCCL would print
+        warned = [line for line in said if "NCCL WARN" in line][:_MAX_LINES]
+        done = msgspec.structs.replace(done, text=[*warned, *done.text])
     return msgspec.structs.replace(nccl_words.parse(said), job=done)
 
 
@@ -333,6 +336,8 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         yield TrialFacts(change=change, settings=[limit]), (), {}
     known = settings_of(facts.mpi_family)
     others = known.on_gpus if facts.fails_on_gpus else known.around
+    if job and (without_it := without_component("\n".join([*job.text, job.why]))):
+        others = (without_it, *others)
     if not facts.fails_on_gpus and not slow:
         others = (*({"TMPDIR": each} for each in other_folders()), *others)
     elif slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
