@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -16,7 +17,7 @@ from volley.benchmarks.points.results import times
 from volley.command.options import JobOptions, SamplingOptions
 from volley.launch.engine import About, TransportAbout
 from volley.launch.inside_launcher import RankInfo
-from volley.records.plan import Plan, Sampling
+from volley.records.plan import OUT_OF_TIME, Plan, Sampling
 from volley.records.record_types import End, LaunchTimes
 from volley.records.run_log import RunLog
 from volley.run.jobs import (
@@ -276,6 +277,28 @@ def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_la
     assert described.next_job([done], described.budget_s - 1.0, said.append) is None
     assert said == []
     assert jobs(plan(budget_s=9.0)).note is None
+
+
+def test_a_budget_that_is_recommended_is_enough_for_the_sizes_that_were_skipped() -> None:
+    done = log(1e-6)
+    done.records += [pingpong([], size=size, status="skipped", reason=OUT_OF_TIME) for size in (16, 32)]
+    done.times = LaunchTimes(exit_s=8.9)
+    said: list[str] = []
+    assert jobs(plan(budget_s=9.0)).next_job([done], 0.0, said.append) is None
+    (advice,) = said
+    whole_s, budget_s = (float(re.search(f"{before}([0-9.]+)", advice)[1]) for before in ("needs 6 of ", "--budget "))
+    assert whole_s > 2 * 8.9
+    assert budget_s > 6 * whole_s
+
+
+def test_a_message_that_alone_takes_longer_than_the_budget_is_told_before() -> None:
+    def of(sizes: list[int]) -> Jobs:
+        return jobs(plan(budget_s=5.0, options={"sizes_bytes": sizes}))
+
+    long = of([3 << 30])
+    assert long.note.startswith("in 5 s there is time for 1 launch of ")
+    assert long.shortest_s > 5
+    assert of([*SIZES, 3 << 30]).shortest_s < 5  # the engine skips what would take too long
 
 
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:

@@ -21,7 +21,7 @@ from volley.launch.launchers import LAUNCHERS, PAIR
 from volley.launch.start import left_over
 from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import have_threads, without_fault
-from volley.records.plan import Plan, Sampling
+from volley.records.plan import OUT_OF_TIME, Plan, Sampling
 from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
@@ -105,13 +105,16 @@ class LaunchCount:
             return done < self.maximum
         return (launch_s / 4 if done < self.aim else launch_s) <= left_s
 
-    def too_few(self, launch_s: float, before_s: float = 0.0, done: int | None = None) -> str | None:
+    def too_few(
+        self, launch_s: float, before_s: float = 0.0, done: int | None = None, whole_s: float = 0.0
+    ) -> str | None:
         """Return a sentence if the time is too short for an interval over launches.
 
         Args:
             launch_s: the time of a launch; as expected, where there was none yet.
             before_s: the time before the first launch.
             done: the launches for which there was time; ``None``: as many as are expected.
+            whole_s: what a launch takes that skips no size.
         """
         if self.time_s is None or self.maximum < FIRST_LOOK:
             return None
@@ -120,8 +123,9 @@ class LaunchCount:
             return None
         there_was = f"in {self.time_s:.3g} s there {'is' if done is None else 'was'} time for"
         made = f"{there_was} {count(expected, 'launch')} of {format_sig(launch_s, 2)} s"
-        budget = round_up((before_s + FIRST_LOOK * launch_s) * 1.1)
-        return f"{made}; a 95 % interval needs {FIRST_LOOK}: write --budget {budget}"
+        sizes = f" of {format_sig(whole_s, 2)} s for all sizes" if whole_s > launch_s else ""
+        budget = round_up((before_s + FIRST_LOOK * max(launch_s, whole_s)) * 1.1)
+        return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write --budget {budget}"
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ class Jobs:
     """Called repeatedly after the planned jobs, until it returns ``None``."""
     launches: LaunchCount | None = None
     """``None``: as many as there are planned jobs."""
+    shortest_s: float = 0.0
+    """What one launch takes, however short the budget is."""
     trial: Plan | None = None
     """What is tried on device memory before the first launch, if MPI is to use it for more than messages between two
     ranks: a small plan of the benchmark."""
@@ -157,7 +163,7 @@ class Jobs:
         """Return how long all launches are expected to take, from the start of the command to the last one."""
         each_s = [starts_in_s(job.plan, context) + measures_in_s(job, context, forecast) for job in self.planned]
         if self.launches is not None:
-            return min(self.launches.maximum * each_s[0], self.budget_s)
+            return max(min(self.launches.maximum * each_s[0], self.budget_s), self.shortest_s)
         tried_s = (1 + (self.trial is not None)) * trial_in_s(self.planned[0].plan, context)
         return min(tried_s + self.times * sum(each_s), self.budget_s)
 
@@ -319,6 +325,9 @@ SHORTEST_POINT_S = 0.01
 """The time of a point where a short ``--budget`` has all of them measured rather than some for longer: still more than
 a hundred samples of a short message."""
 
+FORECAST_BYTES = 64 << 10
+"""From about this size on bandwidth is most of the time of a message (``bandwidth_bytes`` of the engine's forecast)."""
+
 FIRST_SHARE = 3
 """The first launch may take this part of the time, twice as much as each of ``FIRST_LOOK`` launches."""
 
@@ -357,7 +366,10 @@ def repeated(
         short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
         plan = msgspec.structs.replace(plan, sampling=short)
     measuring_s = measures_in_s(Job(plan), context, forecast)
-    shortest_s = start_s + min(start_s, measuring_s)  # of a launch: in a shorter one there is little but its start
+    whole_s = start_s + measures_in_s(Job(msgspec.structs.replace(plan, budget_s=None)), context, forecast)
+    alone_s = _without_forecast_s(plan, context, forecast)
+    # Of a launch: in a shorter one there is little but its start, unless a single message needs more than the budget.
+    shortest_s = start_s + (alone_s if alone_s > (asked_s or math.inf) else min(start_s, measuring_s))
     if number:
         launches = LaunchCount(1 if asked_s else number, number, asked_s)
         first = msgspec.structs.replace(plan, budget_s=asked_s and asked_s / number)
@@ -373,14 +385,16 @@ def repeated(
         plan = msgspec.structs.replace(plan, sampling=sampling, options=part, budget_s=time_s)
         first = msgspec.structs.replace(plan, budget_s=time_s / FIRST_SHARE)  # it shows what a launch takes here
 
-    short_of = launches.too_few(start_s + measuring_s if number else shortest_s) if asked_s else None
+    least_s = start_s + measuring_s if number else shortest_s
+    short_of = launches.too_few(least_s, whole_s=whole_s) if asked_s else None
 
     def next_job(logs: Sequence[RunLog], left_s: float, say: Callable[[str], None]) -> Job | None:
         timed = [log.times.exit_s + (log.times.gap_s or 0) for log in logs if log.times]
         elapsed_s = (launches.time_s or math.inf) - left_s
         launch_s = sum(timed) / len(timed) if timed else elapsed_s / len(logs)
         if not launches.another(len(logs), left_s, launch_s):
-            if not short_of and (note := launches.too_few(launch_s, elapsed_s - sum(timed), len(logs))):
+            before_s, needed_s = elapsed_s - sum(timed), _needed_s(logs, launch_s, whole_s)
+            if not short_of and (note := launches.too_few(launch_s, before_s, len(logs), needed_s)):
                 say(note)
             return None
         good = logs[-1].complete and "failed" not in logs[-1].statuses
@@ -392,7 +406,26 @@ def repeated(
         return Job(msgspec.structs.replace(plan, budget_s=max(share_s, SHORTEST_S)))
 
     advice = None if options.sampling.budget else BUDGET
-    return Jobs((Job(first),), next_job=next_job, note=short_of, launches=launches, advice=advice)
+    return Jobs(
+        (Job(first),), next_job=next_job, note=short_of, launches=launches, shortest_s=shortest_s, advice=advice
+    )
+
+
+def _without_forecast_s(plan: Plan, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
+    """Return the time of the first long message: the engine forecasts a size from a shorter one, of which bandwidth
+    is most of the time, and skips none before."""
+    sizes = coarse_first(plan.options.sizes_bytes)
+    first = next((size for size in sizes if size >= FORECAST_BYTES), sizes[-1])
+    part = msgspec.structs.replace(plan.options, sizes_bytes=[first])
+    return measures_in_s(Job(msgspec.structs.replace(plan, options=part, budget_s=None)), context, forecast)
+
+
+def _needed_s(logs: Sequence[RunLog], launch_s: float, whole_s: float) -> float:
+    """Return the time that a launch needs for all points: ``launch_s`` if none was skipped for want of time, else what
+    is expected (``whole_s``), or what the points that were measured took each, for all."""
+    points = [getattr(record, "reason", None) for log in logs for record in log.records]
+    skipped = points.count(OUT_OF_TIME)
+    return max(whole_s, launch_s * len(points) / max(len(points) - skipped, 1)) if skipped else launch_s
 
 
 def _point_time_s(plan: Plan, part_s: float, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
