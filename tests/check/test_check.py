@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from itertools import permutations
@@ -368,6 +369,22 @@ def test_the_screen_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPa
     most = {0: findings.WIDTH, 10: findings.NARROWEST, 60: 60, 200: findings.WIDTH}[columns]
     assert max(map(len, out.getvalue().splitlines())) <= most
     assert len(out.getvalue().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("columns", [40, 50, 120])
+def test_a_finding_is_cut_with_a_mark_and_alike_on_every_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    def shown(said: str) -> str:
+        out = io.StringIO()
+        findings.render([CheckFinding(status="FAIL", layer="l", said=said)], "table", out)
+        return " ".join(out.getvalue().split())
+
+    whole = " ".join(f"word{number}" for number in range(40))
+    assert shown(whole).endswith(whole)
+    assert re.search(r"word\d+ …$", shown(whole * 3))
 
 
 @pytest.mark.parametrize(("number", "layers"), [(1, 2), (20, 2), (16_384, 2), (300, 9), (2, 100)])

@@ -198,6 +198,8 @@ MOST_LINES = 60
 """Of the screen, however many findings there are; the other formats have all of them."""
 NARROWEST, WIDTH = 40, 120
 """Of a line: that of a terminal, within these."""
+LONGEST = 3 * (WIDTH - 13)
+"""Characters of a finding: three lines of the widest terminal."""
 
 
 class Document(Frozen, frozen=True, kw_only=True):
@@ -255,8 +257,9 @@ def _section(findings: Sequence[CheckFinding], most: int, width: int) -> list[st
     lines = []
     for each in findings[:most]:
         yardstick = f" [{each.evidence}]" if each.evidence != "none" else ""
-        text = f"{each.status:<12} {_name(each)}: {escape_controls(each.said)}{yardstick}"
-        lines += wrapped(text, width, others=" " * 13)[: 3 * WIDTH // width]
+        text = f"{_name(each)}: {escape_controls(each.said)}{yardstick}"
+        text = textwrap.shorten(text, LONGEST, placeholder=" …")
+        lines += wrapped(f"{each.status:<12} {text}", width, others=" " * 13)
         if each.remedy and each.status != "PASS":
             lines += wrapped(f"→ {escape_controls(each.remedy)}", width, " " * 13, " " * 15)
     if others := findings[most:]:
