@@ -22,11 +22,11 @@ from machine_facts import changed
 from volley.command.option_values import hosts as read_hosts
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
-from volley.doctor.probes import hosts, remote
+from volley.doctor.probes import hosts, jobs, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.job_facts import HostFacts
-from volley.machine.variables import misspelt, names_no_device, port_range
+from volley.machine.variables import misspelt, names_no_device, port_range, without_single_copy
 
 SSH = """#!/bin/sh
 while [ $# -gt 0 ]; do case $1 in -*) shift ;; *) break ;; esac; done
@@ -239,6 +239,44 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
         "OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"
     }
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, set()) == {}, "ompi_info said nothing"
+
+
+def test_a_variable_of_nccl_is_misspelt_where_its_library_names_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libnccl.so.2").write_bytes(b"\0ELF\0NCCL_IB_DISABLE\0NCCL_P2P_LEVEL\0\xff")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":{tmp_path}")
+    for name in ("NCCL_IB_DISABLED", "NCCL_P2P_LEVEL", "NCCL_OF_ANOTHER_VERSION"):
+        monkeypatch.setenv(name, "1")
+    assert jobs.stack("").misspelt == {"NCCL_IB_DISABLED": "NCCL_IB_DISABLE"}
+    (tmp_path / "libnccl.so.2").write_bytes(b"")
+    assert jobs.stack("").misspelt == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "library", "off"),
+    [
+        ("OMPI_MCA_btl_vader_single_copy_mechanism=none", "openmpi", True),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism=xpmem", "openmpi", False),
+        ("OMPI_MCA_smsc=^xpmem,cma", "openmpi", True),
+        ("OMPI_MCA_smsc=^xpmem", "openmpi", False),
+        ("OMPI_MCA_smsc=^cma", "mpich", False),
+        ("MPIR_CVAR_CH4_CMA_ENABLE=0", "mpich", True),
+        ("MPIR_CVAR_CH4_CMA_ENABLE=1", "mpich", False),
+        ("I_MPI_SHM_CMA=off", "intel", True),
+        ("UCX_TLS=self,tcp", "UCX", True),
+        ("UCX_TLS=self,posix,sysv", "UCX", True),
+        ("UCX_TLS=^cma", "UCX", True),
+        ("UCX_TLS=^tcp", "UCX", False),
+        ("UCX_TLS=all", "UCX", False),
+        ("UCX_TLS=rc,sm,self", "UCX", False),
+        ("UCX_TLS=rc,cma", "UCX", False),
+        ("UCX_TLS=self,posix", "openmpi", False),
+    ],
+)
+def test_what_tells_an_mpi_to_copy_twice_is_known_by_library(setting: str, library: str, off: bool) -> None:
+    name, _, value = setting.partition("=")
+    assert without_single_copy({name: value}, {library}) == ([name] if off else [])
 
 
 def test_variables_of_mpich_and_intel_mpi_are_misspelt_where_their_libraries_name_others() -> None:

@@ -81,25 +81,52 @@ def names_no_device(name: str, value: str, devices: Collection[str]) -> bool:
     return not any(each.startswith(word.partition(":")[0]) for each in (*devices, "all") for word in words)
 
 
+_NO = "=(0|no|n|off|false|f|disable)$"
+_SINGLE_COPY_OFF = {
+    "openmpi": r"OMPI_MCA_(btl_vader_single_copy_mechanism=(none|emulated)$|smsc=\^(.*,)?cma(,|$))",
+    "mpich": rf"MPIR_CVAR_CH4_CMA_ENABLE{_NO}",
+    "intel": rf"I_MPI_SHM_CMA{_NO}",
+    "UCX": r"UCX_TLS=(\^(.*,)?(cma|sm|shm)(,|$)|(?!\^)(?!(.*,)?(all|sm|shm|cma|knem|xpmem)(,|$)))",
+}
+"""By the family of an MPI, and UCX: settings with which it does not copy a message from one rank's memory to another's
+(Open MPI 4, opal/mca/btl/vader, and 5, opal/mca/smsc; MPICH and Intel MPI as their libraries name them; UCX, where
+``sm`` and ``shm`` are all transports of one node)."""
+
+
+def without_single_copy(environment: Mapping[str, str], libraries: Collection[str]) -> list[str]:
+    """Return the variables that tell these libraries, keys of ``_SINGLE_COPY_OFF``, to copy messages on one node twice.
+
+    >>> without_single_copy({"UCX_TLS": "posix,self", "OMPI_MCA_smsc": "^cma"}, {"UCX"})
+    ['UCX_TLS']
+    """
+    patterns = [pattern for library, pattern in _SINGLE_COPY_OFF.items() if library in libraries]
+    return [
+        name
+        for name, value in sorted(environment.items())
+        if any(re.match(pattern, f"{name}={value}", re.IGNORECASE) for pattern in patterns)
+    ]
+
+
 NEAR = 0.9
 """Names that are so alike (``difflib``) differ in one or two letters."""
-_OF_AN_MPI = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_")
+_NAMED = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_", "NCCL_")
+"""The beginnings of variables whose names an MPI, or NCCL, has in its files."""
 
 
 def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
-    """Return variables of an MPI that it does not know, each with the one that is nearly spelt so.
+    """Return variables of an MPI, or of NCCL, that it does not know, each with the one that is nearly spelt so.
 
     Of names that are like none nothing is known: a launcher, or another version, may have them.
 
     Args:
         environment: the variables that are set.
-        known: the names of all variables that this MPI reads.
+        known: the names of all variables that this MPI and this NCCL read.
     """
     import difflib  # noqa: PLC0415  start-up: only doctor needs it
 
     found: dict[str, str] = {}
     for name in environment:
-        begin = next((each for each in _OF_AN_MPI if name.startswith(each)), None)
+        begin = next((each for each in _NAMED if name.startswith(each)), None)
         if begin is None or name in known or OF_ONE_LAUNCHER.match(name):
             continue
         words = [each.removeprefix(begin) for each in known if each.startswith(begin)]

@@ -15,7 +15,7 @@ from volley.machine.facts import OLDER, DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
 from volley.machine.place import OF_JOBS, Need, place_of, without_needless
-from volley.machine.variables import names_no_device
+from volley.machine.variables import names_no_device, without_single_copy
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
 
@@ -169,10 +169,13 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
                 said, f"ls /sys/class/net /sys/class/infiniband: {join_few(devices)}", f"unset {name}", follows
             )
     for name, near in (facts.stack.value.misspelt if facts.stack.value else {}).items():
-        known, mpi = ("parameter", "Open MPI") if facts.mpi_family == "openmpi" else ("variable", "MPI")
-        tried = "ompi_info --parsable --all" if facts.mpi_family == "openmpi" else "the names in its library"
+        known, library, tried = "variable", "MPI", "the names in its library"
+        if name.startswith("OMPI_MCA_"):
+            known, library, tried = "parameter", "Open MPI", "ompi_info --parsable --all"
+        elif name.startswith("NCCL_"):
+            library = "NCCL"
         remedy = f'export {near}="${name}"; unset {name}'
-        yield warning(f"{name} is no {known} of this {mpi}; {near} is one", tried, remedy)
+        yield warning(f"{name} is no {known} of this {library}; {near} is one", tried, remedy)
     job = facts.mpi_host.value
     if job and job.unused:
         said = f"UCX did not use {join_few(job.unused)}: misspelt, or of a transport that this host does not have"
@@ -388,11 +391,16 @@ def shm(facts: Facts) -> DoctorFinding:
 
 
 def cma(facts: Facts) -> DoctorFinding:
-    """Reads a sibling process's memory with process_vm_readv."""
+    """Reads a sibling process's memory with process_vm_readv, and what tells MPI not to do so."""
     found = require(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
+    place, job = place_of(facts), facts.mpi_host.value
     if found.cma_error is None:
-        return good("a process read its sibling's memory (process_vm_readv)")
-    place = place_of(facts)
+        uses = {facts.mpi_family, *(["UCX"] if job and job.protocols else [])}
+        if not (names := without_single_copy(facts.environment, uses)):
+            return good("a process read its sibling's memory (process_vm_readv)")
+        told = join_words(f"{name}={facts.environment[name]}" for name in names)
+        said = f"{told}: MPI copies large messages on one node twice, although once is possible"
+        return warning(said, "process_vm_readv between siblings works", place.unset(names))
     remedy = place.admin("allow process_vm_readv between processes of one user")
     if found.cma_error == "Function not implemented":
         remedy = "none: this kernel, or the sandbox of this container (gVisor), has no process_vm_readv"

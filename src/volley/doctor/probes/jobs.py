@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import re
 import resource
@@ -49,7 +50,7 @@ from volley.machine.job_facts import (
     TransportFacts,
     TrialFacts,
 )
-from volley.machine.mpi_choice import Choice, choose_mpi, family_of
+from volley.machine.mpi_choice import Choice, choose_mpi, family_of, installed_file
 from volley.machine.mpi_stack import assemble
 from volley.machine.mpi_words import SETTING, names_setting, without_component
 from volley.machine.nvidia_driver import has_driver
@@ -112,19 +113,37 @@ def stack(mpi: str) -> StackFacts:
 
 
 def _named_in(chosen: Choice) -> set[str]:
-    """Return the variables that the library of MPICH or Intel MPI, and the programs of its launcher, name.
+    """Return the variables that the library of MPICH or Intel MPI, and the programs of its launcher, name, and NCCL's.
 
     Nothing where no such variable is set: the files are large.
     """
-    if not any(name.startswith(("MPIR_CVAR_", "I_MPI_")) for name in os.environ):
-        return set()
     launcher = Path(chosen.launcher or os.devnull)
-    files = [Path(chosen.library), launcher, *launcher.parent.glob("hydra*"), *launcher.parent.glob("mpiexec*")]
+    of_mpi = [Path(chosen.library), launcher, *launcher.parent.glob("hydra*"), *launcher.parent.glob("mpiexec*")]
+    files = {
+        ("MPIR_CVAR_", "I_MPI_"): of_mpi if chosen.family in {"mpich", "intel"} else [],
+        ("NCCL_",): _nccl_library(),
+    }
     found: set[bytes] = set()
-    for file in files if chosen.family in {"mpich", "intel"} else ():
-        with contextlib.suppress(OSError):
-            found.update(re.findall(rb"\b(?:MPIR_CVAR|I_MPI)_[A-Z0-9_]+", file.read_bytes()))
+    for beginnings, those in files.items():
+        name = re.compile(rf"(?:{'|'.join(beginnings)})[A-Z0-9_]+".encode())
+        for file in those if any(each.startswith(beginnings) for each in os.environ) else ():
+            # Of an empty file there is no map.
+            with (
+                contextlib.suppress(OSError, ValueError),
+                file.open("rb") as opened,
+                mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as text,
+            ):
+                found.update(name.findall(text))
     return {name.decode() for name in found}
+
+
+def _nccl_library() -> list[Path]:
+    """Return the NCCL that the loader finds first: of a folder that the shell names, of a wheel, of the system."""
+    name, folders = "libnccl.so.2", filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    wheels = (installed_file(f"nvidia-nccl-cu{version}", name) for version in (13, 12))
+    system = (*Path("/usr").glob(f"lib*/{name}"), *Path("/usr/lib").glob(f"*-linux-gnu/{name}"))
+    files = (*(Path(folder, name) for folder in folders), *map(Path, filter(None, wheels)), *system)
+    return [each for each in files if each.exists()][:1]
 
 
 def _same(launcher: str, chosen: Choice) -> bool:
