@@ -1,6 +1,7 @@
 # make run        set up what is missing, then run volley         (make run ARGS="pingpong --sizes 8:1Mi")
 # make test       the tests to run before each commit: the engine's, the front end's, and of both together
-# make test-slow  the tests that take longer: sanitizers, other builds and MPIs, pretended clusters, a browser, make bench's own
+# make test-slow  the tests that take longer: other builds and MPIs, pretended clusters, a browser, make bench's own
+# make test-long  the tests before a release, or after a change of the engine or of check: sanitizers, larger clusters, more MPIs
 # make wheel      build/manylinux: a wheel for other machines, for every kind of GPU or those of VOLLEY_CUDA_ARCHITECTURES
 # make test-gpu   the tests that need a GPU
 # make fuzz       mutated records, facts, command lines and plans, and killings at random moments (CASES=20000 KILLINGS=200)
@@ -60,10 +61,10 @@ ENGINE_SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
   $(shell find cmake build_backend engine/src engine/apps engine/trace engine/CMakeLists.txt -type f ! -name '*.pyc')
 FRONT_SOURCES := $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: run install wheel test test-slow test-gpu ctest fuzz lint format bench bench-peers coverage check-rates tune-rates docs site pictures clean distclean FORCE
+.PHONY: run install wheel test test-slow test-long test-gpu ctest fuzz lint format bench bench-peers coverage check-rates tune-rates docs site pictures clean distclean FORCE
 
 # NVLink multicast stays off in our own runs: volley itself sets nothing that changes what it measures.
-OURS := test test-slow ctest test-gpu bench bench-peers
+OURS := test test-slow test-long ctest test-gpu bench bench-peers
 $(OURS): export NCCL_NVLS_ENABLE := 0
 $(OURS): export NVSHMEM_DISABLE_NVLS := 1
 
@@ -103,7 +104,7 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	@touch $@
 
 # While the engine is compiled, what volley needs to run is fetched; what fails there is tried again by $(INSTALLED).
-FOR_TESTS := $(if $(filter test test-slow ctest,$(MAKECMDGOALS)),test)
+FOR_TESTS := $(if $(filter test test-slow test-long ctest,$(MAKECMDGOALS)),test)
 build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	@echo "volley: building the engine"
 	@rm -rf build/dist
@@ -152,17 +153,22 @@ $(VENV)/.lint: $(INSTALLED)
 # Three workers for two cores: tests also wait, for launches to end and for time limits.
 # The tests that run alone come first: they compile the Python of all tests once, and not in each worker.
 test: ctest $(VENV)/.test
-	$(VENV)/bin/python -m pytest $(PYTEST) -m '(alone or gpu) and not slow' || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest $(PYTEST) -m '(alone or gpu) and not (slow or long)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) -m 'not (alone or gpu or slow or long)' || [ $$? = 5 ]
 	@echo "volley: make test-slow runs the tests that take longer"
 
 # The files with most tests come first: one that waits for Slurm would otherwise be the last, beside idle cores.
 test-slow: $(TOOLS)/.ready $(VENV)/.test
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile $(PYTEST) -m 'slow and not (long or alone or gpu)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu) and not long' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile bench/tests
+	@echo "volley: make test-long runs the sanitizers, and the tests that take longest"
+
+test-long: $(TOOLS)/.ready $(VENV)/.test
 	$(call build_preset,sanitize)
 	$(WITH_MPI) ctest --preset sanitize -j $(CTEST_JOBS)
-	$(VENV)/bin/python -m pytest -n 3 --dist loadfile $(PYTEST) -m 'slow and not (alone or gpu)' || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest $(PYTEST) -m 'slow and (alone or gpu)' || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile bench/tests
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile $(PYTEST) -m 'long and not (alone or gpu)' || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest $(PYTEST) -m 'long and (alone or gpu)' || [ $$? = 5 ]
 
 define build_preset
 	@echo "volley: building build/$(1)"

@@ -40,6 +40,7 @@ def test_a_transport_without_collectives_and_too_few_elements_are_left_out_with_
     assert enough.status == "ok"
 
 
+@pytest.mark.slow
 def test_every_operation_is_measured_and_every_result_checked(volley: Command) -> None:
     """The persistent ones are of MPI 4.0, and are left out where it is older."""
     words = ("-t", "host,host/nonblocking,host/persistent", "--operation", ",".join(OPERATIONS), "--sizes", "12,1000")

@@ -28,6 +28,7 @@ def the_point(done: Finished) -> JacobiPoint:
 # -------------------------------------------------------------------------------------- one field, many ways
 
 
+@pytest.mark.slow
 def test_every_grid_gives_the_same_field_bit_for_bit(volley: Command) -> None:
     """With every number of threads and both precisions: engine/tests/mpi_jacobi.cpp."""
     found = {}
@@ -47,6 +48,7 @@ def test_every_grid_gives_the_same_field_bit_for_bit(volley: Command) -> None:
     assert the_point(volley(*words((1, 1)), "--iterations", "199")).field_hash not in str(found)
 
 
+@pytest.mark.slow
 def test_the_residuals_of_the_example(volley: Command) -> None:
     """Those of 4096 × 4096 points a process, as NVIDIA's example prints them on a grid of 2 × 1.
 
@@ -59,6 +61,7 @@ def test_the_residuals_of_the_example(volley: Command) -> None:
     assert " ".join(residuals.values()) == f"{before} 0.000402 {after}"
 
 
+@pytest.mark.slow
 def test_the_error_falls_with_the_square_of_the_step(volley: Command) -> None:
     """A run to 1e-13 differs from the exact solution by the error of the stencil alone, which is of second order."""
     deviations = []

@@ -40,6 +40,7 @@ def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command) -> N
     assert all(row.messages_verified >= row.pairs and not row.samples_s for row in rows)
 
 
+@pytest.mark.slow
 def test_inside_a_launcher_all_its_ranks_take_part_though_they_are_an_odd_number(volley: Command) -> None:
     words = ("--mode", "loaded", "--latency", "8", "--bandwidth", "none", "--iterations", "3", "--samples")
     done = volley("matrix", *words, "--no-remeasure", "--format", "json", before=volley.mpirun(3))
@@ -60,6 +61,7 @@ def test_a_pair_that_hangs_is_named(volley: Command) -> None:
 DELAYED = ("matrix", "--transport", "host+delay", "--bandwidth", "none")
 
 
+@pytest.mark.slow
 def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> None:
     cpu = min(os.sched_getaffinity(0))
     done = volley(*DELAYED, "--point-time", "0.01", "--ranks", "3", before=("taskset", "-c", str(cpu)))

@@ -77,6 +77,7 @@ def test_a_broken_transport_is_found_in_every_pair_and_one_that_a_pair_cannot_op
 RANKS_OF = {"fan-in": {1: [0, 1], 2: [0, 1, 2]}, "fan-out": {1: [0, 1], 2: [0, 1, 2]}, "ring": {3: [0, 1, 2]}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", RANKS_OF)
 def test_every_fault_is_found_in_every_pattern(volley: Command, pattern: str) -> None:
     broken = [f"host+{fault}" for fault in DATA]

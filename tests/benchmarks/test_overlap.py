@@ -75,6 +75,7 @@ def test_a_broken_exchange_is_found(volley: Command) -> None:
 HIDDEN = ("--operation", "allreduce,gatherv", "--ranks", "3", "--sizes", "1,5000", "--computation", "arithmetic")
 
 
+@pytest.mark.slow
 def test_collectives_among_three_ranks_are_timed_and_checked(volley: Command) -> None:
     done = volley("overlap", "--transport", "host", *HIDDEN, *QUICK)
     assert done.code == 0, done.err
@@ -88,6 +89,7 @@ def test_collectives_among_three_ranks_are_timed_and_checked(volley: Command) ->
         assert f"{operation} host beside arithmetic" in {seen.series for seen in observables(log)}
 
 
+@pytest.mark.slow
 def test_a_wrong_collective_is_found_and_one_that_is_a_single_call_left_out(volley: Command) -> None:
     (log,) = volley("overlap", "-t", "host+flip,host+echo,host/persistent,host/put", *HIDDEN, *QUICK).records
     status = {(each.transport, each.operation): each.status for each in log.of(OverlapPoint) if each.size_bytes > 1}

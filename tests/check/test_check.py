@@ -406,7 +406,7 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
     assert (lines[-1] == f"--format json has all {len(found)} findings") == (number * layers > 10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
     """Without limits a virtual machine passes by what is published of equal cores, or is not judged."""
     file = tmp_path / "limits.json"
@@ -428,6 +428,7 @@ def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
     assert {each["yardstick"] for each in json.loads(done.out)["findings"]} == {"limits"}
 
 
+@pytest.mark.slow
 def test_a_node_without_a_rank_does_not_pass(volley: Command, tmp_path: Path) -> None:
     """The launcher put both ranks on one of the two hosts."""
     done = volley("check", "--hosts", "localhost,127.0.0.1", "--budget", "3", "-o", str(tmp_path / "r.jsonl"))
@@ -459,6 +460,7 @@ def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_f
     assert len(asked) == len(machine.layers(2))
 
 
+@pytest.mark.slow
 def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
     checked = limits.Checked(host="a", machine=THIS, seconds={"x": 1.0})
@@ -615,6 +617,7 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     assert f"{why}: {limits.TOO_LONG}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path: Path) -> None:
     done = volley("check", "--ranks", "2", "--budget", "0.2", "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 4

@@ -42,6 +42,7 @@ def alone(
 # ---------------------------------------------------------------------------------------------------- numbers
 
 
+@pytest.mark.slow
 def test_values_that_nobody_means_are_refused(
     engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

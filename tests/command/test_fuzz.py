@@ -13,7 +13,7 @@ SEED = 20261122
 FEW = {"records": 350, "facts": 150, "command": 250}
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", FEW)
 def test_whatever_comes_in_the_answer_is_in_order(kind: str, times: int) -> None:
     assert fuzz.run(kind, times * FEW[kind], SEED) == []
@@ -31,7 +31,7 @@ def test_nothing_is_left_behind_and_all_is_shown(chosen: Path) -> None:
     assert not killings.run(chosen, 8, 7)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_ends_in_time_whose_rank_is_stopped(chosen: Path) -> None:
     assert not killings.run(chosen, 3, 7, "stop")
 

@@ -76,6 +76,7 @@ def test_quiet_leaves_only_the_report(fake: str, capsys: Capture) -> None:
     assert err == ""
 
 
+@pytest.mark.slow
 def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: Capture) -> None:
     kept = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
     words = ["compare", "--live", fake, f"FACTOR=1.05 {fake}", "--records", str(tmp_path), "--format", "json"]

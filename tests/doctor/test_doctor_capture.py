@@ -98,6 +98,7 @@ def test_nothing_is_printed_on_our_streams(capfd: pytest.CaptureFixture[str]) ->
 # --------------------------------------------------------------------------------------------- all of it
 
 
+@pytest.mark.slow
 def test_an_mpi_that_hangs_in_init_is_a_finding_and_doctor_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +115,7 @@ def test_an_mpi_that_hangs_in_init_is_a_finding_and_doctor_goes_on(
     assert findings["CMA"].status in {"good", "warning"}
 
 
+@pytest.mark.slow
 def test_an_engine_that_does_not_start_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, install(tmp_path / "bin"))
     monkeypatch.setenv("VOLLEY_FAKE", "broken")

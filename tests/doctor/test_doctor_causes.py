@@ -218,10 +218,18 @@ REAL = {
 """What makes a state, the variables of the shell, and the finding."""
 ONLY_COMPILERS = "TMPDIR without exec"
 """A warning: nothing that volley starts needs to run from there."""
+SOON = (
+    "variables of a rank",
+    "few open files",
+    "an interface that is not there, beside another variable",
+    "lo is down",
+)
+"""One of each kind: the others take as long, and are tried before a release."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SOON else pytest.mark.long) for name in REAL]
+)
 def test_a_real_state_is_found_and_its_remedy_ends_it(name: str, volley: Command) -> None:
     script, variables, check = REAL[name]
     before = namespace(script) if script else []

@@ -91,6 +91,7 @@ while read -r asked; do echo "volley-host: {'reached': {'b 192.0.2.1': 'ok'}, 'n
 """A stand-in for ssh whose hosts cost nothing."""
 
 
+@pytest.mark.slow
 def test_many_hosts_need_few_descriptors_and_the_silent_ones_are_named(ssh: None, tmp_path: Path) -> None:
     (tmp_path / "ssh").write_text(ANSWERS)
     names = [f"host{number}" for number in range(400)]
@@ -120,6 +121,7 @@ def test_of_hosts_that_all_refuse_no_change_is_tried(ssh: None) -> None:
     assert not [*hosts._changes(refused, "openmpi", [])]
 
 
+@pytest.mark.slow
 def test_data_must_cross_and_not_only_the_handshake() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel accepts, and nobody reads
         reached: dict[str, str] = {}

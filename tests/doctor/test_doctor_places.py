@@ -104,6 +104,7 @@ def remedies() -> list[Remedy]:
     return found
 
 
+@pytest.mark.slow
 def test_a_remedy_unsets_only_what_is_set_and_takes_nothing_that_was_not_granted(remedies: list[Remedy]) -> None:
     wrong = []
     for name, facts, _, remedy in remedies:
@@ -206,6 +207,7 @@ def _findings(change: dict[str, object], system: dict[str, object], job: str, va
     return {each.check: (each.status, each.said, each.remedy) for each in diagnose(here).findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["bare", "root", "docker", "apptainer"])
 def test_variables_that_another_job_left_in_the_shell_change_no_other_finding(where: str) -> None:
     wrong = []

@@ -41,7 +41,12 @@ def debian(library: str, mpirun: str) -> str:
     return mpirun
 
 
-@pytest.fixture(params=["mpich", "mpich, MPI 5.0", "impi-rt", "impi-rt, MPI 5.0", "Debian's openmpi", "Debian's mpich"])
+LATER = ("mpich", "impi-rt", "Debian's openmpi", "Debian's mpich")
+
+
+@pytest.fixture(
+    params=["mpich, MPI 5.0", "impi-rt, MPI 5.0", *(pytest.param(name, marks=pytest.mark.long) for name in LATER)]
+)
 def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The value of --mpi, and how the library calls itself."""
     name, _, standard = request.param.partition(", ")
@@ -96,7 +101,7 @@ def test_rules_by_size_are_obeyed(volley: Command, mpi: tuple[str, str], tmp_pat
         assert volley("collective", *words, "--mpi", asked, **variables).code == code, sizes
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_mpis_are_compared_in_turn(volley: Command, mpich: Path) -> None:
     one, other = (
         f"volley pingpong --transport host --sizes 8 --iterations 5 --mpi {name}" for name in ("wheel", mpich)

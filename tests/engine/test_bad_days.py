@@ -66,6 +66,7 @@ def as_ranks(volley: Command, first: Sequence[str], second: Sequence[str], text:
     return finish_with([*launcher, *first, ":", "-n", "1", *second], text)
 
 
+@pytest.mark.slow
 def test_only_the_first_rank_opens_the_file_of_the_records(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "records"
     first, second = ([*engine_words(volley.engine), "--records", str(path)] for path in (records, "/proc/no/file"))
@@ -138,6 +139,7 @@ def test_a_transport_that_one_rank_cannot_open_is_left_out_and_the_others_go_on(
     assert "std::bad_alloc (rank 1)" in done.err
 
 
+@pytest.mark.slow
 def test_a_message_larger_than_memory_is_skipped_and_the_rest_goes_on(volley: Command) -> None:
     done = volley("pingpong", "--sizes", "8,4Ei,64", "--iterations", "5", "--format", "csv")
     assert done.code == 0, done.err
@@ -221,6 +223,7 @@ def nothing_left(scratch: dict[str, str]) -> None:
     until(lambda: not any(Path(scratch["TMPDIR"]).iterdir()), "files are left behind")
 
 
+@pytest.mark.slow
 def test_nothing_outlives_a_front_end_that_was_killed(volley: Command, tmp_path: Path, scratch: dict[str, str]) -> None:
     records = tmp_path / "out.jsonl"
     done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGKILL), **scratch)
@@ -262,6 +265,7 @@ def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
     nothing_left(scratch)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     words = ("matrix", "--ranks", "4", "--transport", "host+delay", "--latency", "8", "--bandwidth", "none")
@@ -276,6 +280,7 @@ def test_ctrl_c_while_pairs_are_measured_again_keeps_both_launches(volley: Comma
     assert len(first.records) == 4
 
 
+@pytest.mark.slow
 def test_a_second_run_does_not_write_into_the_records_of_the_first(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     refused = []

@@ -84,7 +84,7 @@ def test_a_thousand_ranks_are_drawn_by_node(page: Report) -> None:
     assert len(page.data.rows) == 2 * 1024 * 1023
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_few_pairs_stand_for_a_group_when_it_is_measured_again(thousand: list[RunLog]) -> None:
     run = thousand[0].run
     asked = next_plan(run.plan, thousand)

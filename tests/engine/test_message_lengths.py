@@ -26,6 +26,7 @@ def test_a_message_of_2_gib_and_8_b_arrives_whole(volley_command: Path, engine: 
     assert (point.size_bytes, point.status, point.messages_verified) == (BEYOND_AN_INT, "ok", 1)
 
 
+@pytest.mark.slow
 def test_a_message_of_0_b_is_timed_and_has_nothing_to_compare(volley: Command) -> None:
     words = ("--sizes", "0,8,0:4", "--launches", "1", "--iterations", "5")
     done = volley("pingpong", "--transport", "host,null,host/put", *words, "--full")

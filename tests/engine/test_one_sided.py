@@ -29,6 +29,7 @@ def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> N
     assert all(point.messages_verified > 0 for point in points if point.status == "ok")
 
 
+@pytest.mark.slow
 def test_tail_skips_what_a_batch_does_once_and_says_what(volley: Command) -> None:
     words = ("--sizes", "8", "--tail", "--launches", "1", "--point-time", "0.01")
     done = volley("pingpong", *words, "--transport", "host,put,get")

@@ -37,6 +37,7 @@ def test_a_job_that_was_given_no_plan_is_not_waited_for(bin_folder: Path) -> Non
     assert process.ending.status == 1  # the stand-in's: an empty plan is none
 
 
+@pytest.mark.slow
 def test_a_job_that_ignores_a_stop_is_killed_after_a_while(
     bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 def test_a_launcher_that_others_keep_from_running_is_waited_for(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,6 +224,7 @@ def test_sdist_holds_the_sources_only(sdist: Path) -> None:
     assert not [name for name in names if name.startswith((".venv", ".git/", "build/")) or name.endswith(".pyc")]
 
 
+@pytest.mark.long
 def test_uv_builds_an_sdist_without_a_network_and_without_an_mpi(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     """What the build and volley require is in uv's cache; the engine has no GPU transports, and the wheel's MPI."""
     made = new_environment(tmp_path / "env")

@@ -68,6 +68,7 @@ def test_the_command_of_the_page_plans_and_shows_records(front: Path, engine: Pa
     assert float(dict(zip(header.split(","), row.split(","), strict=False))["barrier_s"]) == 3e-6
 
 
+@pytest.mark.slow
 def test_the_engine_s_file_compiles(tmp_path: Path) -> None:
     compiler = shutil.which("c++")
     if not compiler:

@@ -69,7 +69,7 @@ def without_starting(line: str) -> str:
     return line[: match.end()] + instead + line[match.end() :]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.long) for page in PAGES[1:])])
 def test_what_a_page_says_can_be_typed(page: str, tmp_path: Path, volley_command: Path) -> None:
     for name, records in FILES.items():
         shutil.copyfile(records, tmp_path / f"{name}.jsonl")

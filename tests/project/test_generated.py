@@ -105,7 +105,7 @@ def together() -> dict[tuple[str, ...], list[str]]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("words", "values"), together().items(), ids=" ".join)
 def test_every_command_for_a_program_of_others_runs_without_gpus(
     volley: Command, words: tuple[str, ...], values: list[str]

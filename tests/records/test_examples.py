@@ -54,6 +54,7 @@ def test_program_for_host_memory(starter: Starter, tmp_path: Path) -> None:
     assert "LARGEST_BYTES is a number" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [name for name in PROGRAMS if name.endswith(".cu")])
 def test_programs_for_gpus_compile(starter: Starter, tmp_path: Path, source: str) -> None:
     assert built(starter, source, tmp_path).is_file()

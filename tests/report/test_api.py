@@ -97,6 +97,7 @@ def test_a_data_frame_has_the_types_of_the_columns() -> None:
     assert run.to_pandas() is not run.points
 
 
+@pytest.mark.slow
 def test_a_report_is_the_page_of_the_command(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     path = str(RESULTS / "h200-x2/volley.jsonl")

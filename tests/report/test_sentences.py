@@ -541,7 +541,7 @@ MADE: Mapping[str, Callable[[Draw, str], tuple[list[RunLog], list[Rule], int]]] 
 }
 
 
-MANY = pytest.mark.parametrize("asked", [400, pytest.param(RESULTS, marks=pytest.mark.slow)])
+MANY = pytest.mark.parametrize("asked", [400, pytest.param(RESULTS, marks=pytest.mark.long)])
 """So many results."""
 
 

@@ -276,6 +276,7 @@ def test_an_engine_without_cuda_is_not_started_for_gpus(local: tuple[str, ...], 
     assert not (bin_folder / "joined").exists()
 
 
+@pytest.mark.slow
 def test_good_and_bad_days_are_told_as_they_were_looked_at(
     bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ def tools(place: Place, files: dict[str, str]) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------- fresh and resumed
 
 
+@pytest.mark.slow
 def test_builds_everything_tells_components_of_each_other_and_proves_the_result(place: Place) -> None:
     said = place()
     assert [f"[{n}/4]" in said for n in range(1, 5)] == [True] * 4
@@ -127,6 +128,7 @@ def _unreadable_stamp(place: Place) -> None:
     (place.own / "stamps/openmpi").write_bytes(b"\xff\xfe\0")
 
 
+@pytest.mark.slow
 def test_what_has_changed_is_repeated(place: Place) -> None:
     place()
     for change, repeated in (

@@ -78,7 +78,7 @@ NOISES = (normal, heavy_tailed, two_values, two_values_of_a_transport, drifting)
 
 
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("sweeps", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sweeps", [20, pytest.param(200, marks=pytest.mark.long)])
 def test_of_equal_transports_hardly_a_sweep_calls_one_slower(
     sweeps: int, noise: Callable[[random.Random], Logarithm]
 ) -> None:

@@ -12,6 +12,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from recorded_program import mpirun, start, unmatched, volley
 from the_command import LIMIT_S, until
 from volley.records.trace_calls import resolve
@@ -158,6 +160,7 @@ def test_buffers_in_gpu_memory_are_told_from_others(program: Path, tmp_path: Pat
     assert "buffers in GPU memory: 10 of MPI_Send and 2 of MPI_Allreduce" in volley("explain", str(trace))[1]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     trace = str(tmp_path / "t")
     code, _, err = volley("record", "-o", trace, "--", "true")

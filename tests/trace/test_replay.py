@@ -108,6 +108,7 @@ def mixed(program: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]
 SHORT = ("--time", "0.01", "--launches", "1", "--watchdog", "10", "--format", "csv")
 
 
+@pytest.mark.slow
 def test_calls_of_all_kinds_are_replayed_but_what_is_said(mixed: list[Path]) -> None:
     replayed: set[str] = set()
     for path in mixed:
@@ -120,7 +121,7 @@ def test_calls_of_all_kinds_are_replayed_but_what_is_said(mixed: list[Path]) -> 
     assert {"Ibarrier", "Ibcast", "Ialltoall", "Iallreduce", "Iallgatherv", "Gatherv", "Scatterv", "Scan"} <= replayed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wrong_data_of_every_kind_of_call_is_found(mixed: list[Path], tmp_path: Path, engine: Path) -> None:
     """Rank 1 takes other contents than the other ranks for all calls of one name."""
     copy = tmp_path / "t"
@@ -162,6 +163,7 @@ def test_a_trace_that_was_cut_anywhere_is_replayed_or_refused(mixed: list[Path],
     assert code == 0 or (code == 2 and "has no call that can be replayed" in err), (lengths, err)
 
 
+@pytest.mark.slow
 def test_a_cut_off_program_is_refused(known: Path, tmp_path: Path, engine: Path) -> None:
     """The engine does not trust the file."""
     copy = tmp_path / "t"

@@ -26,6 +26,7 @@ STATES = (
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_what_is_between_two_hosts_is_named(join_hosts: Callable[[Wire], Lab]) -> None:
     """One state after the other: what finds the next one sees that the remedy has ended the one before."""
     lab = join_hosts(WIRE)

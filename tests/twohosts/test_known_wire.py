@@ -61,6 +61,7 @@ def least_disturbed(report: Callable[[], float], shortest_s: float, longest_s: f
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wire", [GIGABIT, QUICKER], ids=["1 ms", "250 µs"])
 def test_delay_is_reported_as_set(join_hosts: Callable[[Wire], Lab], tmp_path: Path, wire: Wire) -> None:
     hosts, longest_s = join_hosts(wire), wire.delay_s + MAX_ADDED_S

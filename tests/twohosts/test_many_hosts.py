@@ -62,6 +62,7 @@ def plug_in(hosts: Lab, cables: Sequence[Sequence[str]]) -> Sequence[str]:
     return names
 
 
+@pytest.mark.long
 def test_pairs_of_nodes_agree_with_isolated_ones(hosts: Lab, tmp_path: Path) -> None:
     names = plug_in(hosts, [SLOW_CABLE] * 4)
     cases: dict[str, RankMatrixCase] = {}
@@ -79,6 +80,7 @@ def test_pairs_of_nodes_agree_with_isolated_ones(hosts: Lab, tmp_path: Path) -> 
     assert 1 / 1.5 < ratio < 1.5  # two pairs of a node at once would take twice as long
 
 
+@pytest.mark.long
 def test_two_bad_cables_among_eight_hosts(hosts: Lab, tmp_path: Path) -> None:
     """One is slow, and one loses packets."""
     names = plug_in(hosts, [GIGABIT, GIGABIT, GIGABIT, HALF, GIGABIT, GIGABIT, LOSING, GIGABIT])
@@ -111,7 +113,8 @@ while True:
 
 
 @pytest.mark.parametrize(
-    ("slow_host", "slow_cable", "under_slurm"), [(None, None, False), (None, 6, True), (1, 6, False)]
+    ("slow_host", "slow_cable", "under_slurm"),
+    [(None, 6, True), *(pytest.param(*each, marks=pytest.mark.long) for each in ((None, None, False), (1, 6, False)))],
 )
 def test_two_switches_of_uneven_size(
     tmp_path: Path, slow_host: int | None, slow_cable: int | None, under_slurm: bool
@@ -149,6 +152,7 @@ def test_two_switches_of_uneven_size(
     assert expected <= named, done.stdout
 
 
+@pytest.mark.long
 def test_a_cable_that_is_pulled_out(hosts: Lab, tmp_path: Path) -> None:
     names, records = plug_in(hosts, [GIGABIT] * 4), tmp_path / "records.jsonl"
     words = ("check", "--budget", "60", "--watchdog", "4", "--format", "json", "-o", str(records))
