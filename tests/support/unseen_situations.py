@@ -29,6 +29,8 @@ def _changes(where: str, text: list[str], facts: dict[str, Any]) -> dict[str, An
         "MPI": all_ended(*text, trials=[]),
         "MPI, no GPU": alone,
         "srun": {"launcher": ended(*text, launcher="srun", reason=ALONE)},
+        "launcher inside": {"launcher": ended(*text, launcher="mpich", inside=True, reason=ALONE)},
+        "host b": {"hosts": pair({}, {"error": "\n".join(text)}, ended("x"))},
         "NCCL": failed,
         "NCCL between hosts": {"hosts": {**pair(a, b, GOOD_JOB), **failed, "paths": []}},
         "MPI between hosts": {"hosts": pair(a, b, job)},
@@ -48,7 +50,11 @@ def _situation(block: str) -> tuple[str, Situation]:
     return name, Situation(source, changes, fields["finding"], "broken", fields["remedy"], never, said)
 
 
-UNSEEN = dict(map(_situation, _FILE.read_text("utf-8").strip().split("\n\n")))
+def situations(text: str) -> dict[str, Situation]:
+    return dict(map(_situation, text.strip().split("\n\n")))
+
+
+UNSEEN = situations(_FILE.read_text("utf-8"))
 
 _BOTH = ({"eth0": "192.0.2.1/24", "docker0": "172.17.0.1/16"}, {"eth0": "192.0.2.2/24", "docker0": "172.17.0.1/16"})
 UNSEEN_FINE: dict[str, dict[str, Any]] = {

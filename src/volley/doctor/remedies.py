@@ -70,6 +70,7 @@ slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scon
 [Mm]unge|nvalid (job )?credential|Protocol authentication|lock skew => admin: here and there: munge -n | unmunge; date
 CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
 ask launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
+Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
 (directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent: => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
@@ -81,6 +82,7 @@ Bad owner or permissions on|UNPROTECTED PRIVATE KEY FILE => chmod go-rwx the fil
 [Bb]ad configuration option|terminating, \d+ bad configuration => mend the line that ssh names
 Too many authentication failures => name one key for {name} in ~/.ssh/config, with IdentitiesOnly yes
 no matching (host key|key exchange|cipher|MAC) => ssh -v {name} true shows what each side offers; update the older one
+Too many logins => end another session of yours on {name}: loginctl
 not permitted to log in yet|System is (booting|going) => wait until {name} has started, or ask who keeps it closed
 account is (currently not|expired)|[Pp]assword .*expired|required to change your => log in to {name} by hand first
 Permission denied \((publickey|password|gssapi|keyboard|hostbased) => ssh {name} true must work without a password
@@ -108,7 +110,7 @@ Address already in use|assign requested address => on {name}: ss -tlnp; getent h
 Bus error|\bsignal:? 7\b => on {name}: df -h /dev/shm /dev/hugepages: memory that ranks share has no room
 Operation not permitted|not implemented => on {name}: a container or its kernel forbids it: try --privileged
 No such device|resource busy => admin: on {name}: dmesg shows what is wrong with that device
-No such file or directory => on {name}: that path is not there; ranks in containers of their own do not share /dev/shm
+No such file|nable to open => on {name}: that path is not there: bind it into the container, or share /dev/shm (ipc)
 [Uu]nreachable|No route|onnection (refused|timed out|reset)|connect.* fail => ping {name}; ip route; open all TCP ports
 (?i)cuda (failure|error)|CUDA_ERROR_|cudaError => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
 """
@@ -163,7 +165,7 @@ program on a host."""
 _HARMLESS = re.compile(r"setlocale|going to /tmp instead|^\++ ")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
 _LOST = r"ransport retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_modify_qp\b.* failed|o \w+ (gid|GID)\b"
-_GPUDIRECT = "the card may not read GPU memory: volley doctor --verbose shows peermem, IOMMU and ACS"
+_GPUDIRECT = "the card cannot read GPU memory: volley doctor --verbose shows peermem, IOMMU and ACS"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 _UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
@@ -174,20 +176,14 @@ _KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_host
 _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
-_FIRMWARE = "ibstat: update the firmware of the card; until then: export UCX_IB_MLX5_DEVX_OBJECTS="
 _VERSIONS = r"(?i)\bunpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (incompatible|mismatch)"
-_ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p: each library must be of one version on all of them"
-_BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|jsrun|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
+_VERSIONS += "|message truncated|ext3x_client"
+_ONE_VERSION = (
+    "on each host: command -v mpirun prted; ldconfig -p; env: one version of each library, the same variables"
+)
+_BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|JSM|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
 """What fails where a launcher asks the batch system for processes, or is not started by it."""
 _AGENTS = re.compile(r"\w+_(agent|LAUNCHER_EXEC|BOOTSTRAP_EXEC)$")
-"""Variables that name a program in place of ssh."""
-
-
-def _nccl_interface(place: Place, facts: Facts) -> str:
-    found = without_interfaces("nccl", facts.hosts.value.hosts, ()) if facts.hosts.value else {}
-    return place.unset(["NCCL_SOCKET_IFNAME"]) or " ".join(f"export {name}={each}" for name, each in found.items())
-
-
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (LIMITS_MET["ulimit -l"].pattern, lambda place, facts: place.raise_limit("l", "unlimited") * (not facts.locks_all)),
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
@@ -198,19 +194,18 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
-    (r"ocal protection|completion .*(error |status=)4\b", f"{_GPUDIRECT}; NCCL_NET_GDR_LEVEL=LOC does without it"),
+    (r"ocal protection|completion .*(error |status=)4\b", f"{_GPUDIRECT}; without it: NCCL_NET_GDR_LEVEL=LOC"),
     ("installed CUDA driver|driver version is insuff", lambda place, _: f"a newer driver: {place.install_driver()}"),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
     (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
     (_BATCH_STARTS, lambda place, _: place.launch_here() if place.batch else ""),
     ("Duplicate GPU", "each rank needs a GPU of its own; if hosts have one boot ID: export NCCL_HOSTID=$(hostname)"),
-    ("devx|ibv_cmd|syndrome", lambda place, _: place.admin(_FIRMWARE)),
+    ("devx|ibv_cmd|syndrome", "ibstat: ask for newer firmware; until then: export UCX_IB_MLX5_DEVX_OBJECTS="),
     ("nable to run bstrap_proxy on localhost", "export I_MPI_HYDRA_BOOTSTRAP=fork"),
-    ("NCCL WARN .*([Cc]onnect|no socket interface)", _nccl_interface),
     (_VERSIONS, lambda place, _: place.unset(["LD_LIBRARY_PATH"]) or _ONE_VERSION),
     (_FULL, lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes")),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
-    (_NO_PMI, lambda place, _: place.unset(["SLURM_MPI_TYPE"])),
+    (rf"{_NO_PMI}|PMI2?_\w+ returned", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
     (_NO_PMI, lambda _, facts: f"volley --launcher {'openmpi' if facts.mpi_family in ('', 'openmpi') else 'mpich'}"),
     ("change wdir|not chdir|change .*working directory", "cd ~  # or another folder that each host has"),
     ("attempt to run as root", "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
@@ -218,9 +213,9 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
     (NO_CMA.pattern, "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
     (_UNREACHED, lambda place, _: place.unset(("UCX_TLS", "UCX_NET_DEVICES")) or "ucx_info -d must agree on the hosts"),
+    (r"hfi units|assign_context|PSM2? .*can't open|OFI .*No space left", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
     (r"OFI [\w() ]*failed", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
     (r"OFI [\w() ]*failed", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
-    (r"hfi units|assign_context|PSM2? .*(can't open|no .*available)", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
     ("find sysfs|PMIX_ERR_NOT_SUPPORTED", "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs all of /sys"),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
     ("NVLS|nvls", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
@@ -256,17 +251,17 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = False) -> str:
 
 
 def _around(said: str, facts: Facts) -> str:
-    """Return what does without the network card or the part of MPI that failed."""
+    """Return what does without the interface, the network card or the part of MPI that failed."""
     cards = facts.bus.value.infiniband if facts.bus.value else []
     good = [card for card in cards if not re.search(rf"\b{re.escape(card)}\b", said)]
     change = without_component(said)
-    if 0 < len(good) < len(cards) and "NCCL" not in said:
+    if facts.hosts.value and re.search("NCCL WARN .*([Cc]onnect|no socket interface)", said):
+        change = without_interfaces("nccl", facts.hosts.value.hosts, ())
+    elif 0 < len(good) < len(cards) and "NCCL" not in said:
         change = {"UCX_NET_DEVICES": ",".join(f"{card}:1" for card in good)}
-    for name, value in change.items():
-        if value.strip("^") in facts.environment.get(name, ""):
-            return place_of(facts).unset([name])
-        return f"export {name}={value}  # a way around the problem, without what GPU memory or RDMA may need"
-    return ""
+    setting = " ".join(f"{name}={value}" for name, value in change.items())
+    around = f"export {setting}  # a way around the problem, without what GPU memory or RDMA may need"
+    return place_of(facts).unset(change) or around * bool(change)
 
 
 def unset_one_of(said: str, place: Place) -> str:

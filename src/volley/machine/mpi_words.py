@@ -21,6 +21,7 @@ _FIRST_CAUSES = (
     re.compile(r"UCX +(?:ERROR|FATAL) +(.*)"),
     re.compile(r"\[\S+:\d+:\d+:\d+\] +\w+\.c:\d+ +(.*)"),  # what ends a process of UCX has no level
     re.compile(r"NCCL WARN (.*)"),
+    re.compile(r".*\b(?:PSM\d?|libfabric:\d+\S*) .*(?:could not|can't|cannot|failed|[Uu]nable).*"),
 )
 """Lines that explain what is printed after them, and that no line explains better."""
 _CONSEQUENCE = re.compile(
@@ -35,7 +36,7 @@ _ANY_CAUSE = re.compile(
 """How texts begin that name a result with many causes: another line may say which."""
 _UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +")
 _NO_MESSAGE = re.compile(
-    r"\++ |.*\b(UCX +(DIAG|INFO|DEBUG|TRACE)|NCCL (INFO|TRACE))\b"
+    r"\++ |slurmstepd: error: (Unable to create|Setting) TMPDIR|.*\b(UCX +(DIAG|INFO|DEBUG|TRACE)|NCCL (INFO|TRACE))\b"
     r"|\[mpiexec@.*(check exit codes|(wait\w*|poll) for event|callback returned|assert \(!?closed"
     r"|setting up the bootstrap|launcher init returned|(process manager|write|read|poll|accept) error)"
 )
@@ -50,7 +51,9 @@ _LAST_CAUSES = (
     re.compile(r"EXIT STRING: (.*)"),
     re.compile(r"process rank \d+ .* exited on signal 9 \(Killed\)"),
     re.compile(r"^\[mpiexec@.*?\] (?:Error:|\w+ \(.*?\):) (.*)"),
-    re.compile(r"((?:PMIX ERROR|PRTE ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b|E(rror|RROR)\b).*?)(?= in file|$)"),
+    re.compile(
+        r"((?:PMIX ERROR|PRTE ERROR|OPAL ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b|E(rror|RROR)\b).*?)(?= in file|$)"
+    ),
 )
 """Lines that say less than a text or a stack."""
 _ERROR = re.compile(
@@ -60,6 +63,7 @@ _ERROR = re.compile(
 )
 _CONTEXT = re.compile(
     r"\*\*\*|--> |at line \d+|PMI[Xx] ERROR|Other MPI error|Fatal error in|BAD TERMINATION|EXIT CODE|Abort\(\d+\)"
+    r"|Local abort before"
 )
 """Lines that name no reason."""
 _LOST = re.compile(
@@ -88,7 +92,7 @@ LIMITS_MET = {
 """What shows a limit of this shell or host that a job met, and the words for it."""
 
 
-LOCKED_MEMORY = re.compile("max locked memory|memlock|ibv_(reg|create|alloc)")
+LOCKED_MEMORY = re.compile("max locked memory|memlock|ibv_(reg|create|alloc)|completion queue")
 """What fails where the limit of locked memory is low, as one of several causes."""
 NO_CMA = re.compile(r"process_vm_(read|write)v|Read -1, expected \d+, errno = 1\b")
 """What UCX and Open MPI say where they may not read another rank's memory."""
@@ -117,9 +121,9 @@ def names_setting(said: str, name: str, value: str) -> bool:
 _ADVICE = re.compile(
     r"(?:[Pp]lease|[Tt]ry|[Ss]et|[Ss]etting|[Cc]onsider|[Cc]heck|[Ii]ncreas\w+|[Dd]ecreas\w+)\b[^.;]{0,80}?"
     r"(?:\b((?:FI|UCX|NCCL|OMPI_MCA|PMIX_MCA|PRTE_MCA|I_MPI|MPICH|MPIR_CVAR|PSM[23]|IBV|RDMAV)_\w+)(=[\w^,:/-]+)?"
-    r"|(['`])([a-z][\w /-]+)['`])[^.;]*"
+    r"|(['`])[a-z][\w /-]+['`]|MCA param\w* \W?(\w+)\W?(?:=| to )(\w+))[^.;]*"
 )
-_NO_ADVICE = re.compile(r"DEBUG|LOG_|VERBOSE|WARN|suppress|PATH|PLUGIN|agent")
+_NO_ADVICE = re.compile(r"(?i)debug|log_|verbose|warn|suppress|path|plugin|agent|aggregate")
 """Variables that only show more, and those that make a library load or start another file."""
 
 
@@ -132,7 +136,8 @@ def advice_in(lines: Sequence[str]) -> str:
     said = " ".join(" ".join(lines).split())
     for found in _ADVICE.finditer(said):
         if not _NO_ADVICE.search(found[0]):
-            return f"export {found[1]}{found[2]}  # says the message" if found[2] else f"the message says: {found[0]}"
+            setting = f"OMPI_MCA_{found[4]}={found[5]}" if found[4] else f"{found[1]}{found[2]}"
+            return f"export {setting}  # says the message" if found[2] or found[4] else f"the message says: {found[0]}"
     return ""
 
 
