@@ -99,6 +99,7 @@ OSU = (
 IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
 IMB = (
     Row("PingPong", LATENCY.format("host"), "with `--sizes 0:4Mi` the empty message too"),
+    Row("PingPong -off_cache -1", "volley pingpong -t host --cold-cache", "also stream and collective"),
     Row("PingPing", "volley stream -t host --direction bi --window 1", "a message each way"),
     Row("Exchange", RING.format("host", "neighbor-all-to-all"), "one call in place of four messages"),
     Row("Sendrecv", PATTERN.format("ring --window 1"), "with an acknowledgement of each message"),

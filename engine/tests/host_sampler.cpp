@@ -277,6 +277,58 @@ class LosingDriver final : public Driver {
   std::uint64_t checked_ = 0;
 };
 
+// Copies each message from its place to its place; or to the one before, or only those of the first batches.
+class TurningDriver final : public Driver {
+ public:
+  enum class Fault { none, misplaces, stops };
+  explicit TurningDriver(Fault fault) : fault_(fault) {}
+  void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    const std::uint64_t messages = count * (window ? static_cast<std::uint64_t>(window->messages) : 1);
+    const std::uint64_t last = messages - (window ? static_cast<std::uint64_t>(window->messages) : 1);
+    for (std::uint64_t i = 0; i < messages; ++i) {
+      const View message = (i < last ? view : view.last()).message(i);
+      places.push_back(message.place);
+      if (fault_ == Fault::stops && places.size() > 3000) continue;
+      std::byte* const to = fault_ == Fault::misplaces ? message.message(message.last_place).recv : message.recv;
+      std::memcpy(to, message.send, message.bytes);
+    }
+  }
+  std::vector<std::uint64_t> places;
+
+ private:
+  Fault fault_;
+};
+
+// With several places each message has the next one, in one batch after the other, and the last of each is checked.
+void messages_take_turns_at_places() {
+  constexpr std::size_t bytes = 100;
+  constexpr std::size_t room = std::size_t{20} << 10;
+  const auto memory = make_host_memory();
+  for (Workload workload : {round_trip_workload(), window_workload({.messages = 4, .direction = Direction::bi})}) {
+    workload.max_counts = 1000;
+    for (const auto fault :
+         {TurningDriver::Fault::none, TurningDriver::Fault::misplaces, TurningDriver::Fault::stops}) {
+      const Buffers buffers = memory->reserve(room);
+      Sampling sampling;
+      sampling.point_time_s = 1e-3;
+      TurningDriver driver(fault);
+      std::vector<Series> all(1);
+      all[0].name = "series";
+      all[0].driver = &driver;
+      all[0].verifier = memory.get();
+      all[0].fresh = true;
+      all[0].view = with_places({buffers.send, buffers.recv, bytes}, room);
+      EXPECT(all[0].view.last_place == 7 && 8 * all[0].view.stride <= room);
+      LocalControl control(0, 1);
+      Watchdog watchdog("test", 60);
+      Sampler(control, sampling, workload, watchdog).measure(all);
+      EXPECT(all[0].mismatch.has_value() == (fault != TurningDriver::Fault::none));
+      EXPECT(driver.places.size() > 3000);
+      for (std::size_t i = 0; i < driver.places.size(); ++i) EXPECT(driver.places[i] == i % 8);
+    }
+  }
+}
+
 // One series on buffers with room for this many places.
 Series measured_once(Driver& driver, Workload workload, std::size_t bytes, std::size_t places) {
   workload.max_counts = 1000;
@@ -526,6 +578,7 @@ void a_call_cut_short_is_found() {
 
 int main() {
   what_is_sent_is_written_once_without_verification();
+  messages_take_turns_at_places();
   every_message_is_checked_once();
   the_first_batch_is_the_cold_one();
   long_messages_are_checked();

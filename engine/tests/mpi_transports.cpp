@@ -75,24 +75,27 @@ void agreements(const Context& context) {
 struct Way {
   Workload workload;
   bool both;
-  std::uint64_t verified;  // messages of one fixed batch, and of two exchanges after it
+  std::uint64_t verified;        // messages of one fixed batch, and of two exchanges after it
+  std::uint64_t room_bytes = 0;  // for the places of the messages of a batch; 0: they have one
 };
 
 // Every size of every transport of the plan, measured by the pair; complete on the first rank.
-std::vector<Series> measured(const Context& context, const RankGroup& pair, const Plan& plan, const Workload& workload,
+std::vector<Series> measured(const Context& context, const RankGroup& pair, const Plan& plan, const Way& way,
                              const std::vector<std::uint64_t>& sizes) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
   TransportSet transports(context, pair, plan, watchdog);
   transports.open(sizes);
   MpiControl control(pair);
-  Sampler sampler(control, plan.sampling, workload, watchdog);
+  Sampler sampler(control, plan.sampling, way.workload, watchdog);
   std::vector<Series> all;
   for (const auto bytes : sizes) {
     std::vector<Series> of_size;
     for (const auto& candidate : transports.candidates()) {
       std::uint64_t taken = bytes;  // or less, where the transport has no messages of this length
       while (!candidate.transport->refuses(taken).empty()) --taken;
-      of_size.push_back(transports.series(candidate, taken, true));
+      Series& series = of_size.emplace_back(transports.series(candidate, taken, true));
+      const bool stays = way.room_bytes == 0 || !candidate.transport->keeps_place().empty();
+      if (!stays) series.view = with_places(series.view, way.room_bytes);
     }
     sampler.measure(of_size);
     for (auto& series : of_size) all.push_back(std::move(series));
@@ -138,20 +141,29 @@ std::vector<std::string> host_transports(const std::vector<std::string>& with, b
   return names;
 }
 
+// `name` with each of these faults.
+std::vector<std::string> with(const std::string& name, std::vector<std::string> faults) {
+  for (auto& fault : faults) fault = name + fault;
+  return faults;
+}
+
 // Broken transports must be caught in every way of measuring; sound ones must pass in each.
 void transports_tell_the_truth(const Context& context, const RankGroup& pair, const std::vector<std::string>& names,
                                const std::vector<std::uint64_t>& sizes, const std::vector<bool>& samplings) {
   const Window there{.messages = 4, .direction = Direction::uni};
   const Window both{.messages = 4, .direction = Direction::bi};
+  constexpr std::uint64_t room = std::uint64_t{1} << 20;
   for (const Way& way : {Way{round_trip_workload(), false, 1 + 2}, Way{window_workload(there), false, 1},
-                         Way{window_workload(both), true, 2}}) {
+                         Way{window_workload(both), true, 2}, Way{round_trip_workload(), false, 0, room},
+                         Way{window_workload(both), true, 0, room}}) {
     for (const bool fixed : samplings) {
+      if (fixed && way.room_bytes > 0) continue;
       Plan plan;
       plan.transports = names;
       plan.sampling.fixed = fixed;
       plan.sampling.iterations = 5;
       plan.sampling.point_time_s = 0.02;
-      const auto all = measured(context, pair, plan, way.workload, sizes);
+      const auto all = measured(context, pair, plan, way, sizes);
       EXPECT(all.size() == plan.transports.size() * sizes.size());
       if (!pair.leads()) continue;
       for (const auto& series : all) {
@@ -299,6 +311,7 @@ int main() {
         transports_tell_the_truth(context, *pair, host_transports({""}, threads), {70000}, {false, true});
         // What a fault does to a transport is the same however it is sampled, which was tried with one of them.
         transports_tell_the_truth(context, *pair, host_transports(found, threads), {100}, {true});
+        transports_tell_the_truth(context, *pair, with("host", found), {100, 8000}, {false});
         an_older_message_does_not_pass(context, *pair);
         a_loss_in_the_one_buffer_is_found(context, *pair);
         a_long_fixed_batch_is_not_ended(context, *pair);

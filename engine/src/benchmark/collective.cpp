@@ -23,6 +23,7 @@ class CollectiveBenchmark final : public Benchmark {
     options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});
     operations_ = read_operations(options);
     check_ranks(options, plan, element_);
+    read_cold_cache(options, plan, cold_caches_);
     options.integers("imbalance", imbalance_, "a length", 1);
     if (imbalance_.empty()) imbalance_ = {1, 1};
     const bool two = imbalance_.size() == 2 && std::ranges::max(imbalance_) <= most_imbalanced;
@@ -32,7 +33,8 @@ class CollectiveBenchmark final : public Benchmark {
   Exit run(const Run& run) override {
     RankGroup group = everyone(*run.context);
     group.make_ring();
-    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_transport, /*collectives*/ true);
+    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_transport, /*collectives*/ true,
+                            cold_caches_);
     transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
     transports.write_records(run.records);
     measure(run, group, transports);
@@ -48,20 +50,25 @@ class CollectiveBenchmark final : public Benchmark {
     GroupControl control(*run.context, group);
     Sampler sampler(control, run.plan.sampling, workload, run.watchdog);
     const auto has_barrier = std::find(operations_.begin(), operations_.end(), Operation::barrier) != operations_.end();
-    if (has_barrier) measure_size(run, group, transports, control, sampler, 0, true);
+    if (has_barrier) measure_size(run, group, transports, control, sampler, 0, true, operations_);
+    // To fill large buffers again for each visit of another operation would take longer than the visits.
+    const std::size_t together = cold_caches_ ? 1 : std::max<std::size_t>(operations_.size(), 1);
     for (std::size_t i = 0; i < sizes_bytes_.size(); ++i) {
-      measure_size(run, group, transports, control, sampler, sizes_bytes_[i], i == 0);
+      for (std::size_t first = 0; first < operations_.size(); first += together) {
+        const auto those = std::span(operations_).subspan(first, together);
+        measure_size(run, group, transports, control, sampler, sizes_bytes_[i], i == 0, those);
+      }
     }
   }
 
-  // All operations of one size on all transports in turn; 0: the barriers. An operation of the first size is the first
+  // Operations of one size on all transports in turn; 0: the barriers. An operation of the first size is the first
   // of its kind: NCCL connects the ranks in it.
   void measure_size(const Run& run, const RankGroup& group, TransportSet& transports, GroupControl& control,
-                    Sampler& sampler, std::uint64_t bytes, bool first) const {
+                    Sampler& sampler, std::uint64_t bytes, bool first, std::span<const Operation> those) const {
     const double left_s = time_left_s(group, run.plan, run.records);
     std::vector<Point> points;
     std::vector<Series> all;
-    for (const auto operation : operations_) {
+    for (const auto operation : those) {
       if ((operation == Operation::barrier) != (bytes == 0)) continue;
       for (auto& candidate : transports.candidates()) {
         if (!candidate.listed) continue;
@@ -154,6 +161,7 @@ class CollectiveBenchmark final : public Benchmark {
   std::vector<std::uint64_t> sizes_bytes_;
   Element element_ = Element::float32;
   std::vector<int> imbalance_;
+  bool cold_caches_ = false;
 };
 
 }  // namespace

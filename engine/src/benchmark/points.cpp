@@ -14,6 +14,7 @@ class PointBenchmark final : public PairBenchmark {
   void read(PlanObject& options, const Plan& plan) override {
     PairBenchmark::read(options, plan);
     options.boolean("fresh_buffers", fresh_buffers_);
+    read_cold_cache(options, plan, cold_caches_);
     if (windows_) read_window(options, window_);
   }
 

@@ -67,16 +67,20 @@ class TransportSet {
  public:
   using FindTransport = std::function<const TransportEntry*(std::string_view name)>;
   // Asks every transport of the plan on all ranks of the group whether it can be used, for messages between the two
-  // ranks or for collectives; `find` knows them all. Tells the watchdog of each, here and in open(). Collective over
-  // the group.
+  // ranks or for collectives; `find` knows them all. `cold_caches`: messages are taken from memory, and written there.
+  // Tells the watchdog of each, here and in open(). Collective over the group.
   TransportSet(const Context& context, const RankGroup& group, const Plan& plan, Watchdog& watchdog,
-               const FindTransport& find = find_transport, bool collectives = false)
+               const FindTransport& find = find_transport, bool collectives = false, bool cold_caches = false)
       : group_(group),
         cpus_(context.cpus),
         watchdog_(watchdog),
         wait_s_(wait_share * plan.watchdog_s),
         collectives_(collectives),
         tail_(plan.sampling.tail) {
+    if (cold_caches) {
+      cold_room_bytes_ = 2 * std::max(last_cache_bytes(), least_cache_bytes);
+      VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &cold_room_bytes_, 1, MPI_UINT64_T, MPI_MAX, group.control.get()));
+    }
     const Binding wide(cpus_.libraries);
     for (const auto& name : plan.transports) {
       tell_watchdog("checking", name);
@@ -84,6 +88,7 @@ class TransportSet {
       const bool lacks = entry->make == nullptr || (collectives && entry->collectives.empty());
       auto transport = lacks ? nullptr : entry->make();
       std::string reason = ruled_out(context, group.ranks, plan, *entry, collectives);
+      if (reason.empty() && cold_caches) reason = keeps_warm(*entry, *transport);
       if (reason.empty()) reason = transport->unavailable(context, group);
       reason = agreed_reason(group, reason);
       std::unique_ptr<Memory> own;
@@ -131,8 +136,9 @@ class TransportSet {
     const std::string refused = collectives_ ? "" : candidate.transport->refuses(bytes);
     if (!refused.empty()) return refused;
     const Arena& arena = arenas_.at(candidate.arena);
-    if (arena.memory && bytes_of_buffers(bytes) > arena.share_bytes) {
-      return lacks(bytes_of_buffers(bytes), candidate.entry->memory, arena.share_bytes);
+    const std::uint64_t buffers = bytes_of_buffers(std::max(bytes, cold_room_bytes_));
+    if (arena.memory && buffers > arena.share_bytes) {
+      return lacks(buffers, candidate.entry->memory, arena.share_bytes);
     }
     const std::uint64_t on_host = bytes_on_host(candidate, bytes, window);
     const std::uint64_t left = host_memory_left(candidate, bytes, window);
@@ -152,6 +158,7 @@ class TransportSet {
     if (arena.messages) series.messages = arena.messages;
     series.buffer_bytes = arena.buffers.capacity;
     series.view = {arena.buffers.send, arena.buffers.recv, bytes};
+    if (cold_room_bytes_ > 0 && arena.memory) series.view = with_places(series.view, cold_room_bytes_);
     series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
     if (candidate.transport) series.sharers = static_cast<std::uint64_t>(candidate.transport->threads());
     const std::string once = candidate.transport ? candidate.transport->once_a_batch() : "";
@@ -168,6 +175,8 @@ class TransportSet {
     for (auto& [key, arena] : arenas_) {
       if (!arena.memory) continue;
       arena.capacity = capacity_for(sizes, arena.share_bytes);
+      const std::uint64_t cold = bytes_of_buffers(cold_room_bytes_) <= arena.share_bytes ? cold_room_bytes_ : 0;
+      arena.capacity = std::max(arena.capacity, cold);
       arena.messages = std::make_shared<MessageCheck>();
       watchdog_.progress();
       std::string problem =
@@ -209,6 +218,16 @@ class TransportSet {
   }
 
  private:
+  // Where Linux does not say how large caches are.
+  static constexpr std::uint64_t least_cache_bytes = std::uint64_t{32} << 20;
+
+  // Why caches cannot be cold for its messages; empty if they can.
+  static std::string keeps_warm(const TransportEntry& entry, const Transport& transport) {
+    if (entry.memory == MemoryKind::device) return "--cold-cache is about messages in host memory";
+    const std::string why = transport.keeps_place();
+    return why.empty() ? "" : "--cold-cache gives each message another place, and " + why;
+  }
+
   void open(Candidate& candidate) {
     tell_watchdog("opening", candidate.entry->name);
     const auto begun = Clock::now();
@@ -267,7 +286,8 @@ class TransportSet {
   Watchdog& watchdog_;
   const double wait_s_;
   const bool collectives_;
-  const bool tail_;  // a sample is a batch of one
+  const bool tail_;                    // a sample is a batch of one
+  std::uint64_t cold_room_bytes_ = 0;  // of a buffer, twice the largest cache, if no cache may have the messages
   std::vector<Candidate> candidates_;
   std::map<ArenaKey, Arena> arenas_;
   std::uint64_t host_share_bytes_ = 0;  // of host memory that each rank may allocate; the same on all ranks
@@ -293,7 +313,7 @@ class PairBenchmark : public Benchmark {
     auto group = collective_ ? everyone(*run.context) : make_group(*run.context, {0, 1});
     if (!group) return Exit::good;  // this rank takes no part
     if (collective_) group->make_ring();
-    TransportSet transports(*run.context, *group, run.plan, run.watchdog, find_transport, collective_);
+    TransportSet transports(*run.context, *group, run.plan, run.watchdog, find_transport, collective_, cold_caches_);
     for (auto& candidate : transports.candidates()) {
       if (candidate.reason.empty()) candidate.reason = unsuitable(candidate);
     }
@@ -322,6 +342,13 @@ class PairBenchmark : public Benchmark {
 
   std::vector<std::uint64_t> sizes_bytes_;
   bool collective_ = false;
+  bool cold_caches_ = false;
 };
+
+// The option `cold_cache` of several benchmarks.
+inline void read_cold_cache(PlanObject& options, const Plan& plan, bool& cold_caches) {
+  options.boolean("cold_cache", cold_caches);
+  if (cold_caches && plan.sampling.fixed) options.complain("cold_cache", "fixed sampling has one place for messages");
+}
 
 }  // namespace volley

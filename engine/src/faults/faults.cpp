@@ -70,7 +70,11 @@ void FaultyDriver::run(const View& view, std::uint64_t count, const std::optiona
   const std::uint64_t messages = count * in_flight;
   messages_ += messages;
   switch (fault_) {
-    case Fault::early: return call(count > 1 ? View{view.send, view.recv, view.bytes, 0, view.stride} : view, 1);
+    case Fault::early: {
+      View first = view;
+      if (count > 1) first.last_offset = 0;
+      return call(first, 1);
+    }
     case Fault::late: return call(view.last().message((count - 1) * in_flight), 1);
     case Fault::delay:
       // Both ranks wait at the same time, and a round trip has two messages.
@@ -90,7 +94,7 @@ void FaultyDriver::change(const View& view, std::uint64_t messages, const Call& 
   if (fault_ == Fault::lose && view.bytes == 0) return;
   if (memory_ == nullptr || bytes == 0) return call(view, count);
   const View last = view.last().message(messages - 1);
-  const bool apart = view.stride > 0 && messages > 1;
+  const bool apart = view.apart() && messages > 1;
   if (fault_ == Fault::signal) return signal_early({last.send, last.recv, bytes}, [&] { call(view, count); });
   const View middle = view.message(messages / 2);
   const Bytes before = fault_ == Fault::lose && apart ? contents(middle.recv, bytes) : Bytes();

@@ -16,6 +16,7 @@ class Batches : Measuring {
     const Span mine = series.driver->batch(view, count, workload_.window);
     if (count == 0) return seconds_of(mine);  // the clock alone; the ends do not meet
     latest_ = control_.elapsed(mine);
+    series.view = series.view.message(moved(count));
     return latest_.seconds;
   }
 
@@ -23,16 +24,22 @@ class Batches : Measuring {
   // how long the others may take; on fresh buffers this is the cold exchange. Returns the seconds of both parts.
   double run_first(Series& series, const View& view, std::uint64_t count) {
     if (series.count_s > 0) return run(series, view, count);
-    const View before_last{view.send, view.recv, view.bytes};
+    View before_last = view;
+    before_last.last_offset = 0;
     series.count_s = run(series, count > 1 ? before_last : view, 1);
     const double first_s = series.count_s;
     if (series.fresh && !series.cold_s) series.cold_s = first_s / workload_.divisor;
     if (count == 1) return first_s;
     const double first_mean_s = latest_.mean_s.value_or(0);
-    const double others_s = run(series, view, count - 1);
+    const double others_s = run(series, view.message(moved(1)), count - 1);
     if (latest_.mean_s) *latest_.mean_s += first_mean_s;
     series.count_s = others_s / static_cast<double>(count - 1);
     return first_s + others_s;
+  }
+
+  // The messages of a direction in so many counts.
+  [[nodiscard]] std::uint64_t moved(std::uint64_t count) const {
+    return count * (workload_.window ? static_cast<std::uint64_t>(workload_.window->messages) : 1);
   }
 
   // What the ends know of the batch before.

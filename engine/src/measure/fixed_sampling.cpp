@@ -28,7 +28,7 @@ void Sampler::one_buffer_batch(Series& series) {
   // malloc, from which the tutorial's buffer comes, puts its header before a block.
   std::byte* const place = series.view.send + (series.memory == MemoryKind::host ? malloc_header_bytes : 0);
   const View one{place, place, series.view.bytes};
-  CheckedMessages messages = messages_of(series);
+  CheckedMessages messages = messages_of(series, series.view);
   messages.send = place;
   const bool warm = sampling_.warmup > 0;
   if (warm) {

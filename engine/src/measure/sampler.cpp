@@ -60,12 +60,14 @@ void Sampler::verify(std::vector<Series>& all) {
   for (const auto& series : all) forecast_.remember(series);
 }
 
-CheckedMessages Sampler::messages_of(const Series& series) const {
+CheckedMessages Sampler::messages_of(const Series& series, const View& last) const {
   return {.verifier = series.verifier,
           .verify = series.verify,
-          .send = series.view.send,
-          .recv = series.view.recv,
-          .bytes = series.view.bytes,
+          .send = last.first().send,
+          .recv = last.recv,
+          .bytes = last.bytes,
+          .places_bytes = last.rotates() ? last.last_place * last.stride : 0,
+          .before_bytes = last.place * last.stride,
           .sends = control_.sends(),
           .receives = control_.receives(),
           .arrive = series.takes_part && workload_.messages[static_cast<std::size_t>(control_.receives() % 2)] > 0};
@@ -88,8 +90,9 @@ void Sampler::begin(Series& series) {
 }
 
 void Sampler::fill(Series& series) {
-  batches_.expect_writing(series.view.bytes);
-  series.messages->fill(messages_of(series));
+  const CheckedMessages messages = messages_of(series, series.view.first());
+  batches_.expect_writing(messages.places_bytes + messages.bytes);
+  series.messages->fill(messages);
 }
 
 // Every visit begins the same way, whichever series came before: with untimed exchanges of a message that was written
@@ -130,11 +133,12 @@ void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
 }
 
 // One sample: writes poison on the receive side, times the batch, and checks its last message, which differs from all
-// others. In a long exchange the message that is there may stand for the poison. Returns the seconds of the batch.
+// others. In a long exchange the message that is there may stand for the poison, if it has one place. Returns the
+// seconds of the batch.
 double Sampler::take(Series& series, std::uint64_t count) {
-  const CheckedMessages messages = messages_of(series);
   View view = series.view;
-  view.last_offset = series.messages->expect_next(messages, batches_.is_long(series));
+  const CheckedMessages messages = messages_of(series, view.message(batches_.moved(count) - 1));
+  view.last_offset = series.messages->expect_next(messages, batches_.is_long(series) && !view.rotates());
   control_.ready();
   const double elapsed_s = batches_.run_first(series, view, count);
   note(series, series.messages->check(messages));
@@ -173,9 +177,9 @@ void Sampler::check_every_message(Series& series) {
   if (counts == 0) return;
   const auto begun = Clock::now();
   batches_.enter(series);
-  View view = series.view;
-  view.stride = pass_stride(view.bytes);
-  const CheckedMessages messages = messages_of(series);
+  const View first = series.view.first();
+  const View view{first.send, first.recv, first.bytes, 0, pass_stride(first.bytes)};
+  const CheckedMessages messages = messages_of(series, view);
   const auto directions = static_cast<std::uint64_t>(std::ranges::count_if(workload_.messages, std::identity{}));
   const std::uint64_t most = std::max({workload_.pass_counts, series.sharers, messages_a_call / in_flight});
   std::optional<Window> window = workload_.window;

@@ -31,7 +31,7 @@ class Sampler : Measuring {
   void verify(std::vector<Series>& all);
 
  private:
-  [[nodiscard]] CheckedMessages messages_of(const Series& series) const;
+  [[nodiscard]] CheckedMessages messages_of(const Series& series, const View& last) const;
   void begin(Series& series);
   void fill(Series& series);
   void visit(Series& series);

@@ -72,14 +72,27 @@ struct View {
   // The last message of a call (or those of its last window) is sent from this many bytes after `send`. Its contents
   // differ from those of all messages before, and are what the receiver's check expects.
   std::size_t last_offset = 0;
-  // Bytes from one message of a call to the next, in both buffers. 0 in timed calls: all have one place.
+  // Bytes from one message of a call to the next, in both buffers. 0 in timed calls: all have one place, unless caches
+  // are to be cold.
   std::size_t stride = 0;
+  // The place of this message, counted from 0, and the last place, after which the first comes again: a power of two
+  // minus 1.
+  std::uint64_t place = 0;
+  std::uint64_t last_place = ~std::uint64_t{0};
 
-  [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0, stride}; }
+  [[nodiscard]] View last() const { return {send + last_offset, recv, bytes, 0, stride, place, last_place}; }
   // Message number `i` of a call, counted from 0: of round trip `i`, or of window i / window.messages.
   [[nodiscard]] View message(std::uint64_t i) const {
-    return {send + i * stride, recv + i * stride, bytes, last_offset, stride};
+    const std::uint64_t to = (place + i) & last_place;
+    const auto distance = static_cast<std::ptrdiff_t>((to - place) * stride);
+    return {send + distance, recv + distance, bytes, last_offset, stride, to, last_place};
   }
+  // The one at the first place.
+  [[nodiscard]] View first() const { return message(0 - place); }
+  // Whether messages have several places, which come again.
+  [[nodiscard]] bool rotates() const { return ~last_place != 0; }
+  // Whether each message of a call has a place of its own.
+  [[nodiscard]] bool apart() const { return stride > 0 && !rotates(); }
 };
 
 // What a series of samples repeats, e.g. messages between two ranks.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "measure/timing_loop.hpp"
 #include "messages/memory.hpp"
@@ -32,6 +33,14 @@ inline constexpr std::uint64_t least_in_flight = 2;
 // Bytes from one message of a pass to the next.
 [[nodiscard]] inline std::size_t pass_stride(std::size_t message_bytes) {
   return round_up(message_bytes, guard_bytes) + 2 * guard_bytes;
+}
+
+// Gives messages as many places as `room_bytes` of a buffer have, more than half of them. Where that is twice the
+// largest cache, no cache has a place when it comes again. Each place has room for all messages of a fill.
+[[nodiscard]] inline View with_places(View view, std::uint64_t room_bytes) {
+  view.stride = pass_stride(view.bytes + fill_room_bytes);
+  view.last_place = std::bit_floor(std::max<std::uint64_t>(room_bytes / view.stride, 1)) - 1;
+  return view;
 }
 
 // Bytes that a buffer must have so that a pass of messages of this length can be as large as it may be.

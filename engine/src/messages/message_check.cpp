@@ -8,7 +8,7 @@ void MessageCheck::fill(const CheckedMessages& of) {
   number_ = 0;
   arrived_.reset();
   checked_by_ = nullptr;
-  of.verifier->fill(of.send, of.bytes + fill_room_bytes, seed(of, of.sends, fills_));
+  of.verifier->fill(of.send, of.places_bytes + of.bytes + fill_room_bytes, seed(of, of.sends, fills_));
   filled_ = of.bytes;
   kind_ = of.verifier->kind();
 }

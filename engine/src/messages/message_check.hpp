@@ -16,9 +16,11 @@ struct CheckedMessages {
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
   std::size_t bytes = 0;
-  int sends = 0;       // the direction of what this end sends, as in Stamp
-  int receives = 0;    // and of what it receives
-  bool arrive = true;  // whether messages arrive at this end
+  std::size_t places_bytes = 0;  // before the last place of a message in a buffer
+  std::size_t before_bytes = 0;  // before the place of the last message of the next batch, which is at `recv`
+  int sends = 0;                 // the direction of what this end sends, as in Stamp
+  int receives = 0;              // and of what it receives
+  bool arrive = true;            // whether messages arrive at this end
 
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
 };
@@ -27,9 +29,9 @@ struct CheckedMessages {
 // all of them, and with it the contents.
 class MessageCheck {
  public:
-  // Fills the send buffer, if it does not hold a fill for messages of this size. Without verification, too: pages that
-  // were never written are all one page of zeros. A message that its sender has just written takes up to 10 % longer
-  // for some milliseconds, so there is one fill for all samples of a size.
+  // Fills the send buffer, at all places of messages, if it does not hold a fill for messages of this size. Without
+  // verification, too: pages that were never written are all one page of zeros. A message that its sender has just
+  // written takes up to 10 % longer for some milliseconds, so there is one fill for all samples of a size.
   void fill(const CheckedMessages& of);
 
   // The last message of the next batch: writes poison where it arrives, unless `may_stand` allows that the message
@@ -54,7 +56,7 @@ class MessageCheck {
     return seed_of({of.bytes, static_cast<std::uint64_t>(direction), fill});
   }
   [[nodiscard]] Contents expected(const CheckedMessages& of) const {
-    return {seed(of, of.receives, fills_), number_ * message_step_words};
+    return {seed(of, of.receives, fills_), number_ * message_step_words + of.before_bytes / sizeof(std::uint64_t)};
   }
 
   std::uint64_t fills_ = 0;               // so far; the number of a fill is part of its contents

@@ -123,6 +123,7 @@ class FaultyTransport final : public Transport, public Collectives {
     return transport_->host_memory_bytes(bytes, window);
   }
   int threads() const override { return transport_->threads(); }
+  std::string keeps_place() const override { return transport_->keeps_place(); }
   std::string once_a_batch() const override { return transport_->once_a_batch(); }
   Json facts() const override { return transport_->facts(); }
 

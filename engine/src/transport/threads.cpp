@@ -139,6 +139,7 @@ class ThreadsTransport final : public Transport, public Messages {
   [[nodiscard]] std::string refuses(std::size_t) const override { return {}; }
   [[nodiscard]] int threads() const override { return count_; }
   [[nodiscard]] std::string once_a_batch() const override { return "the start and the end of its threads"; }
+  [[nodiscard]] std::string keeps_place() const override { return "its threads share one place"; }
   [[nodiscard]] Json facts() const override { return {{"cpus", cpus_}}; }
 
   void prepare(const View& view, const std::optional<Window>& window) override {
@@ -149,7 +150,7 @@ class ThreadsTransport final : public Transport, public Messages {
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
     threads_->run([&](int number) {
-      const Portion mine = view.stride > 0 ? share(number, exchanges) : Portion{0, exchanges};
+      const Portion mine = view.apart() ? share(number, exchanges) : Portion{0, exchanges};
       end(number).round_trips(view.message(mine.first), mine.count);
     });
   }

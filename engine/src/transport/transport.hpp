@@ -16,7 +16,7 @@ class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
 // among the ranks of a group. All ranks make every call, except `unavailable`, `refuses`, `host_memory_bytes`,
-// `limit_waits`, `threads`, `once_a_batch` and `facts`.
+// `limit_waits`, `threads`, `keeps_place`, `once_a_batch` and `facts`.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -56,6 +56,9 @@ class Transport {
 
   // Threads of a rank that share the windows of a batch.
   [[nodiscard]] virtual int threads() const { return 1; }
+
+  // Why the messages of a batch must have one place, so that they stay in caches; empty if they may have several.
+  [[nodiscard]] virtual std::string keeps_place() const { return {}; }
 
   // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of
   // the time. Empty if there is nothing of that kind.

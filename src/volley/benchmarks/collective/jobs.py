@@ -20,6 +20,7 @@ def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
         sizes_bytes=list(options.points.sizes),
         element=options.element,
         imbalance=list(options.imbalance),
+        cold_cache=options.points.cold_cache,
     )
     found = sweep("collective", part, options, context, ranks, usual=USUAL_TRANSPORTS)
     return replace(found, trial=trial_of_operations(found.planned[0].plan))

@@ -11,7 +11,7 @@ from msgspec import field
 
 from volley.benchmarks.points import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
-from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord
+from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
 from volley.records.plan import Plan
@@ -34,6 +34,7 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
             max_length=2,
         ),
     ] = field(default_factory=lambda: [1, 1])
+    cold_cache: ColdCache = False
 
     @property
     def point_sizes(self) -> list[int]:

@@ -48,7 +48,7 @@ class MessageRateOptions(SweepOptions):
         help="Numbers of pairs that send at once.",
     )
     points: PointOptions = group(
-        PointOptions, without=("fresh_buffers",), sizes={"default": parse_sizes(SIZES), "shown": SIZES}
+        PointOptions, without=("fresh_buffers", "cold_cache"), sizes={"default": parse_sizes(SIZES), "shown": SIZES}
     )
     windows: WindowOptions = group(WindowOptions, without=("direction",))
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))

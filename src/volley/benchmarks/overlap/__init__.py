@@ -28,7 +28,7 @@ class OverlapOptions(SweepOptions):
 
     points: PointOptions = group(
         PointOptions,
-        without=("fresh_buffers",),
+        without=("fresh_buffers", "cold_cache"),
         transport={"shown": "all that can start a message and wait for it later"},
         sizes={"default": parse_sizes(SIZES), "shown": SIZES},
     )

@@ -9,7 +9,11 @@ from volley.run.jobs import JobContext, Jobs, count_pair
 
 
 def pingpong_jobs(options: PingPongOptions, context: JobContext) -> Jobs:
-    part = PingPongPlan(sizes_bytes=list(options.points.sizes), fresh_buffers=options.points.fresh_buffers)
+    part = PingPongPlan(
+        sizes_bytes=list(options.points.sizes),
+        fresh_buffers=options.points.fresh_buffers,
+        cold_cache=options.points.cold_cache,
+    )
     return sweep("pingpong", part, options, context, count_pair(options.job, context, "pingpong"))
 
 
@@ -17,6 +21,7 @@ def stream_jobs(options: StreamOptions, context: JobContext) -> Jobs:
     part = StreamPlan(
         sizes_bytes=list(options.points.sizes),
         fresh_buffers=options.points.fresh_buffers,
+        cold_cache=options.points.cold_cache,
         window=options.windows.window,
         direction=options.windows.direction,
     )

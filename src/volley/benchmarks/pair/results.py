@@ -15,7 +15,7 @@ from msgspec import field
 
 from volley.benchmarks.points import Direction
 from volley.benchmarks.points.page import BACKWARD, BANDWIDTH, CHECKED, FORWARD, LATENCY, SAMPLES, TAIL, report_of
-from volley.benchmarks.points.records import PointRecord, Sizes, SizesFrom0
+from volley.benchmarks.points.records import ColdCache, PointRecord, Sizes, SizesFrom0
 from volley.benchmarks.points.results import PointResult, PointSeries, by_transport
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.plan import Plan
@@ -28,6 +28,7 @@ class PingPongPlan(Frozen, frozen=True, kw_only=True):
 
     sizes_bytes: SizesFrom0
     fresh_buffers: Annotated[bool, doc("allocate new buffers for every size, as the tutorial does.")] = False
+    cold_cache: ColdCache = False
 
 
 class PingPong(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="pingpong"):
@@ -47,6 +48,7 @@ class StreamPlan(Frozen, frozen=True, kw_only=True):
 
     sizes_bytes: Sizes
     fresh_buffers: Annotated[bool, doc("allocate new buffers for every size.")] = False
+    cold_cache: ColdCache = False
     window: Annotated[Window, doc("messages in flight before one acknowledgement.")] = 64
     direction: Annotated[Direction, doc("`uni`: the first rank sends; `bi`: both send at once.")] = "uni"
 

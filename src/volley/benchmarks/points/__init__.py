@@ -68,6 +68,9 @@ class PointOptions(Options):
         help=f"Message sizes in bytes: {VALID_FORMS}. k, M, G are the same as Ki, Mi, Gi: powers of 1024.",
     )
     fresh_buffers: bool = flag(panel=HOW, help="Allocate new buffers for every size, as in the tutorial.")
+    cold_cache: bool = flag(
+        panel=HOW, help="Take each message from another place of buffers larger than the caches. In host memory."
+    )
 
 
 class TransportOptions(BenchmarkOptions):

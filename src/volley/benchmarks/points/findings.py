@@ -88,7 +88,13 @@ def certainty(result: ResultSeries[Any]) -> str:
     parts += [
         f"{point.name} {digits_cell(point.time, 1e6).text} µs" for point in points if point.operation == "barrier"
     ]
-    return "; ".join(parts)
+    return "; ".join([*parts, *cold_caches(plan)])
+
+
+def cold_caches(plan: Plan | None) -> list[str]:
+    """Return the words for messages that are in no cache."""
+    cold = plan and getattr(plan.options, "cold_cache", False)
+    return ["cold caches: each message has another place in memory"] if cold else []
 
 
 def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:

@@ -35,6 +35,8 @@ def sweep(
     """Return the launches of a sweep over message sizes; ``part`` and ``usual`` as in ``volley.run.jobs``."""
     transports = choose_transports(options.points.transport, context, usual=usual)
     plan = make_plan(benchmark, part, options, ranks=ranks, transports=transports)
+    if plan.sampling.mode == "fixed" and getattr(part, "cold_cache", False):
+        raise UserError("--cold-cache is for adaptive sampling: leave out --warmup and --iterations")
     return repeated(plan, options, context, estimates, forecast or PointForecast)
 
 
@@ -67,6 +69,9 @@ UNTIMED_S = 0.08
 HOST_SHORT_S, HOST_LONG_S, HOST_LONG_BYTES = 0.02, 0.15, 1 << 20
 """The same of ``host``, for short and for long messages: of the runs on two cores below."""
 
+COLD_S = 0.2
+"""To fill buffers of twice a cache of 32 MiB, on the two cores."""
+
 MESSAGE_PASSES, WINDOW_PASSES = 12, 2
 """A long message or a window of them passes so often, in warm-up, samples and verification.  On two cores a launch of
 28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB
@@ -89,6 +94,7 @@ class PointForecast(Forecast):
         exchanges = sampling.warmup + sampling.iterations
         passes = (WINDOW_PASSES * window if window else MESSAGE_PASSES) if adaptive else exchanges * (window or 2)
         self._passes, self._timed_s = passes, min(sampling.point_time_s, _GUESSED_POINT_S) if adaptive else 0.0
+        self._cold_s = COLD_S if getattr(plan.options, "cold_cache", False) else 0.0
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
         self._transports: list[Transport] = []
         whole_s = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
@@ -118,6 +124,7 @@ class PointForecast(Forecast):
         untimed_s = UNTIMED_S
         if family_of(transport) == "host":
             untimed_s = HOST_LONG_S if size >= HOST_LONG_BYTES else HOST_SHORT_S
+        untimed_s += self._cold_s
         if through_host(transport):
             untimed_s += self._passes * size / HOST_RATE_BPS
         return self.SERIES * (self._timed_s + untimed_s)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from volley.benchmarks.points.findings import certainty, findings, ucx_ranges
+from volley.benchmarks.points.findings import certainty, cold_caches, findings, ucx_ranges
 from volley.benchmarks.points.notes import details, doubts, notes_of
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
@@ -185,7 +185,7 @@ def _legend(
     points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
 ) -> Sequence[str]:
     kinds = kinds_of(points)
-    parts = [about(points[0], series.plan, kinds)]
+    parts = [about(points[0], series.plan, kinds), *cold_caches(series.plan)]
     if any("%" in column.unit or column.name == "range" for column in columns):
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):

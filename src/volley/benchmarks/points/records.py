@@ -20,6 +20,7 @@ EntrySkew = Annotated[
         "rates the senders' entries."
     ),
 ]
+ColdCache = Annotated[bool, doc("each message of a batch has another place, in buffers of twice the largest cache.")]
 ClockError = Annotated[Seconds, doc("how far the clocks of two nodes may be apart at most; 0 on one node.")]
 
 

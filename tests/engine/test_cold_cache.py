@@ -1,0 +1,64 @@
+"""``--cold-cache``: each message of a batch has another place; what arrives is checked as always."""
+
+from __future__ import annotations
+
+import pytest
+
+from data_faults import DATA
+from the_command import Command
+from volley.benchmarks.collective.results import CollectivePoint
+from volley.benchmarks.pair.results import StreamPoint
+from volley.benchmarks.points import OPERATIONS
+from volley.benchmarks.points.records import PointRecord
+from volley.compare.environment import environment_differences
+
+QUICK = ("--launches", "1", "--point-time", "0.01")
+COLD = (*QUICK, "--cold-cache")
+STAY = {"host/persistent": "its requests are made for one place", "host/partitioned": "its requests are made for"}
+
+
+def test_every_transport_in_host_memory_is_sound_and_every_fault_is_found(volley: Command) -> None:
+    sound = ("host", "host/nonblocking", "host/vector", "host/put", "host/put/fence", "host/get", "null")
+    faulty = tuple(f"host+{fault}" for fault in DATA)
+    done = volley("pingpong", *COLD, "-t", ",".join((*sound, *faulty, *STAY)), "--sizes", "128,64Ki,40Mi")
+    (log,) = done.records
+    assert done.code == 1
+    assert log.run is not None
+    assert log.run.plan.options.cold_cache
+    statuses = {name: {point.status for point in log.of(PointRecord) if point.transport == name} for name in sound}
+    assert statuses == {name: {"ok"} for name in sound}
+    assert {point.status for point in log.of(PointRecord) if point.transport in faulty} == {"failed"}
+    left_out = {each.transport: each.reason or "" for each in log.transports if not each.available}
+    assert left_out.keys() == STAY.keys()
+    assert all(STAY[name] in reason for name, reason in left_out.items())
+    assert "cold caches: each message has another place in memory" in done.out
+
+
+@pytest.mark.parametrize("direction", ["uni", "bi"])
+def test_windows_are_sound_and_every_fault_is_found(volley: Command, direction: str) -> None:
+    faulty = tuple(f"host+{fault}" for fault in DATA)
+    words = ("--sizes", "100,64Ki", "--window", "5", "--direction", direction)
+    done = volley("stream", *COLD, "-t", ",".join(("host", *faulty)), *words)
+    (log,) = done.records
+    assert {point.transport for point in log.of(StreamPoint) if point.status == "ok"} == {"host"}
+    assert {point.transport for point in log.of(StreamPoint) if point.status == "failed"} == set(faulty)
+
+
+def test_every_collective_is_sound_and_every_fault_is_found(volley: Command) -> None:
+    operations = [operation for operation in OPERATIONS if operation != "barrier"]
+    words = ("--ranks", "3", "--operation", ",".join(operations), "--imbalance", "1,3", "--sizes", "1000")
+    done = volley("collective", *COLD, *words, "-t", "host,host+flip,host+lose")
+    (log,) = done.records
+    found = {(point.operation, point.transport): point.status for point in log.of(CollectivePoint)}
+    assert found == {
+        (operation, name): "ok" if name == "host" else "failed"
+        for operation in operations
+        for name in ("host", "host+flip", "host+lose")
+    }
+
+
+def test_a_comparison_names_the_condition(volley: Command) -> None:
+    (warm,) = volley("pingpong", *QUICK, "-t", "host", "--sizes", "8").records
+    (cold,) = volley("pingpong", *COLD, "-t", "host", "--sizes", "8").records
+    (difference,) = (each for each in environment_differences([warm], [cold]) if "cold" in each.name)
+    assert (difference.name, difference.first, difference.second) == ("cold_cache", "no", "yes")
