@@ -28,6 +28,7 @@ def _changes(where: str, text: list[str], facts: dict[str, Any]) -> dict[str, An
     changes: dict[str, dict[str, Any]] = {
         "MPI": all_ended(*text, trials=[]),
         "MPI, no GPU": alone,
+        "MPI, GPU memory": {"mpi_device": job, "trials": []},
         "srun": {"launcher": ended(*text, launcher="srun", reason=ALONE)},
         "launcher inside": {"launcher": ended(*text, launcher="mpich", inside=True, reason=ALONE)},
         "host b": {"hosts": pair({}, {"error": "\n".join(text)}, ended("x"))},

@@ -71,6 +71,7 @@ slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scon
 CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
 ask launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
+Plug-in init|plugin stack => admin: what /etc/slurm/plugstack.conf names must be of one version with srun
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
 (directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent: => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
@@ -162,10 +163,12 @@ _BELOW_MPI = re.compile(
 )
 """Daemons of launchers and libraries of MPI; lines of srun, ssh, a shell or the loader, and of a launcher about a
 program on a host."""
-_HARMLESS = re.compile(r"setlocale|going to /tmp instead|^\++ ")
+_HARMLESS = re.compile(r"[Ww]arning: |going to /tmp instead|^\++ ")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
 _LOST = r"ransport retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_modify_qp\b.* failed|o \w+ (gid|GID)\b"
+_CARD = "{sudo}dmesg | grep -i mlx; its firmware or driver refuses: ask for newer ones, or start fewer ranks"
 _GPUDIRECT = "the card cannot read GPU memory: volley doctor --verbose shows peermem, IOMMU and ACS"
+_NO_GPUDIRECT = "export NCCL_NET_GDR_LEVEL=LOC UCX_IB_GPU_DIRECT_RDMA=n"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 _UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
@@ -177,10 +180,8 @@ _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
 _VERSIONS = r"(?i)\bunpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (incompatible|mismatch)"
-_VERSIONS += "|message truncated|ext3x_client"
-_ONE_VERSION = (
-    "on each host: command -v mpirun prted; ldconfig -p; env: one version of each library, the same variables"
-)
+_VERSIONS += "|message truncated|ext3x_client|undefined symbol: (?!slurm)|symbol lookup error"
+_ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p; env: they need the same versions and variables"
 _BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|JSM|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
 """What fails where a launcher asks the batch system for processes, or is not started by it."""
 _AGENTS = re.compile(r"\w+_(agent|LAUNCHER_EXEC|BOOTSTRAP_EXEC)$")
@@ -194,8 +195,9 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
-    (r"ocal protection|completion .*(error |status=)4\b", f"{_GPUDIRECT}; without it: NCCL_NET_GDR_LEVEL=LOC"),
+    (r"ocal protection|completion .*(error |status=)4\b", f"{_GPUDIRECT}; without it: {_NO_GPUDIRECT}"),
     ("installed CUDA driver|driver version is insuff", lambda place, _: f"a newer driver: {place.install_driver()}"),
+    (r"ibv_open_device|uverbs|nable to open device", lambda place, _: place.or_in_container("rdma", _CARD)),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
     (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
     (_BATCH_STARTS, lambda place, _: place.launch_here() if place.batch else ""),
@@ -218,7 +220,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"OFI [\w() ]*failed", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
     ("find sysfs|PMIX_ERR_NOT_SUPPORTED", "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs all of /sys"),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
-    ("NVLS|nvls", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
+    ("(?i)nvls|failure 802", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
     ("(?i)cuda.*out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
     ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
@@ -254,7 +256,7 @@ def _around(said: str, facts: Facts) -> str:
     """Return what does without the interface, the network card or the part of MPI that failed."""
     cards = facts.bus.value.infiniband if facts.bus.value else []
     good = [card for card in cards if not re.search(rf"\b{re.escape(card)}\b", said)]
-    change = without_component(said)
+    change = {} if facts.has_gpu and "gpu_init" in said else without_component(said)
     if facts.hosts.value and re.search("NCCL WARN .*([Cc]onnect|no socket interface)", said):
         change = without_interfaces("nccl", facts.hosts.value.hosts, ())
     elif 0 < len(good) < len(cards) and "NCCL" not in said:

@@ -32,6 +32,7 @@ _CONSEQUENCE = re.compile(
 """How texts begin that say what followed, or what is no fault."""
 _ANY_CAUSE = re.compile(
     r"No components were able|An internal error|\w+ was unable to reliably start|\w+ has lost communi"
+    r"|An? (\w+ )?daemon (failed|has unexpectedly)"
 )
 """How texts begin that name a result with many causes: another line may say which."""
 _UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +")
@@ -67,8 +68,9 @@ _CONTEXT = re.compile(
 )
 """Lines that name no reason."""
 _LOST = re.compile(
-    r"process rank \d+ with PID \d+ on node (\S+) exited on|Remote daemon: \[\S+\] on node (\S+)|Peer host: +(\S+)"
-    r"|PID \d+ RUNNING AT (\S+)|Node failure on (\S+)|srun: error: (\S+): task \d+: (?!Exited)"
+    r"process rank \d+ with PID \d+ on node (\S+) exited on|Remote daemon: \[\S+\] on node (\S+)"
+    r"|(?:Peer|Remote) host: +(\S+)|PID \d+ RUNNING AT (\S+)|Node failure on (\S+)"
+    r"|srun: error: (\S+): task \d+: (?!Exited)"
 )
 """What Open MPI, MPICH and srun say of a host that is down, or on which a signal ended a process."""
 
@@ -122,6 +124,7 @@ _ADVICE = re.compile(
     r"(?:[Pp]lease|[Tt]ry|[Ss]et|[Ss]etting|[Cc]onsider|[Cc]heck|[Ii]ncreas\w+|[Dd]ecreas\w+)\b[^.;]{0,80}?"
     r"(?:\b((?:FI|UCX|NCCL|OMPI_MCA|PMIX_MCA|PRTE_MCA|I_MPI|MPICH|MPIR_CVAR|PSM[23]|IBV|RDMAV)_\w+)(=[\w^,:/-]+)?"
     r"|(['`])[a-z][\w /-]+['`]|MCA param\w* \W?(\w+)\W?(?:=| to )(\w+))[^.;]*"
+    r"|[Pp]lease (?:correct|fix|install|load|remove|specify|provide)\b[^.;]*"
 )
 _NO_ADVICE = re.compile(r"(?i)debug|log_|verbose|warn|suppress|path|plugin|agent|aggregate")
 """Variables that only show more, and those that make a library load or start another file."""
@@ -148,7 +151,8 @@ Framework: +(\w+)\W+Component: +(\w+) => OMPI_MCA_\1=^\2
 \b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.c\b => OMPI_MCA_\1=^\2
 LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
 (?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1
-yaksuri_|MPL_gpu|MPIDI_GPU => MPIR_CVAR_ENABLE_GPU=0
+(?i)gpu_ipc => MPIR_CVAR_CH4_IPC_GPU_P2P_THRESHOLD=2147483647
+yaksuri_\w*init|MPL_gpu_init|no CUDA-capable device => MPIR_CVAR_ENABLE_GPU=0
 \bp2p\.cc:\d+ NCCL WARN|NCCL WARN .*CUDA IPC => NCCL_P2P_DISABLE=1
 NCCL WARN .*attaching to shared memory => NCCL_CUMEM_HOST_ENABLE=0
 \bshm(utils)?\.cc:\d+ NCCL WARN => NCCL_SHM_DISABLE=1
