@@ -8,9 +8,9 @@ from pathlib import Path
 
 from volley.statistics.estimates import Estimate, estimate
 from volley.text import escape_controls, join_words
-from volley.units import format_cpulist, format_sig
+from volley.units import format_sig
 
-from .launches import Launch, Session, read
+from .launches import Launch, Machine, Session, read
 from .table import PROGRAMS, TABLE, Comparison, Figures, Row
 
 ROOT = Path(__file__).parents[2]
@@ -31,48 +31,45 @@ HEAD = """\
 
 <!-- Written by `make docs` from results/h*/peers.jsonl. -->
 
-This page compares volley with established programs that measure the same quantity. volley and the other program take
-turns on the same machine. `make bench-peers PEERS=DIR` repeats the comparison with programs that you built into DIR.
-The records are from machines with [two]({two}) and with [four]({four}) H200s and with [two H100s]({h100s}): those of
-`device` and the latest rounds of collectives. Message rates between two pairs, and other rounds of OSU's collectives,
-are from the host of [an H100]({host}); its GPU was not used.
+This page compares volley with programs that measure the same quantity, in turns on the same machine.
+`make bench-peers PEERS=DIR` repeats this with programs that you built into DIR. The records are from machines with
+[two]({two}) and with [four]({four}) H200s, with [two H100s]({h100s}) (`device`, and the latest rounds of collectives),
+and from the host of [an H100]({host}) (message rates between two pairs, and other rounds of OSU's collectives), whose
+GPU was not used.
 """
 
 HOW = """\
 ## Method
 
-- A round launches volley and the other program once each; every second round begins with the other program. Each
-  round goes through the whole table, so that a drift affects all programs.
-- A ratio is volley's number divided by the other program's number in the same round. The table shows the median over
-  rounds and its 95 % interval, or the range of fewer than six rounds
-  ([method](method/README.md#what-an-interval-means)). The two columns before it are medians over all
-  launches of each program; their quotient may differ from the median of the ratios.
-  "in the median": the median meets the requirement, but the interval exceeds it.
-- The launcher starts programs with ranks in the environment and on the cores of volley's ranks: the same
-  MPI, the same UCX, the same variables. The other programs start without changes.
-- volley verifies the data, and each of its numbers is the median of its samples. In the comparison with the tutorial's
-  CUDA-aware program it samples like the tutorial: 5 exchanges to warm up, one batch of 50, fresh buffers.
-- OSU's benchmarks run fewer iterations than their default for 1 GiB (`-i`, in the records); up to 64 KiB they use
-  their defaults.
+- A round goes through the whole table, so that a drift affects all programs. It launches volley and the other program
+  once each; every second round begins with the other program.
+- The table shows the median over rounds of the ratio, volley's number / the other's, with its 95 % interval, or the
+  range of fewer than six rounds ([method](method/README.md#what-an-interval-means)). The two columns before it are
+  medians over all launches of each program; their quotient may differ. "in the median": the median meets the
+  requirement, the interval exceeds it.
+- Programs with ranks get the same MPI, UCX, variables and cores as volley's ranks, and are not changed. The records
+  name the cores.
+- volley verifies the data, and its numbers are medians of its samples. Beside the tutorial's CUDA-aware program it
+  samples as that does: 5 exchanges to warm up, one batch of 50, fresh buffers.
+- OSU's benchmarks run fewer iterations than their default for 1 GiB (`-i`, in the records).
 - Each window of volley's stream in one direction ends with an acknowledgement of the whole window, as in osu_bw. In
   both directions the next window is the acknowledgement, as in osu_bibw and sendrecv_perf.
-- nvbandwidth prints a number for each direction: the table uses the larger one between two GPUs, and the smaller one
+- nvbandwidth prints a number for each direction: the table has the larger one between two GPUs, and the smaller one
   for links to the host.
-- Separate pages compare the small programs of examples/ and loops written by hand:
-  [what fifty exchanges measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
 - osu_put_latency and osu_get_latency time one call and its flush at the origin. volley times a window of 1,000 such
   calls with one notification and one acknowledgement, and divides the time by 1,000.
-- nccl-tests queues 20 operations, waits once, and prints the mean over ranks. volley's stream with a window of 20
-  queues and waits in the same way.
-- Rows over the network and over TCP: volley and the other program have `NCCL_P2P_DISABLE=1` and `NCCL_SHM_DISABLE=1`,
-  or `UCX_TLS=tcp,cuda_copy,self`, in the environment. So GPUs of one machine use sockets, as GPUs of machines without
-  RDMA do. The threads of nccl-tests may run on any core there. nccl-tests has no ping-pong: volley's ping-pong is
-  beside a message each way, without a requirement.
-- nccl-tests and OSU's collectives print the mean over ranks of the time that each rank spends in the operation;
-  volley's time ends with the last rank's exit, and its records have both. On two H100s both agree within 0.3 %, except
-  in an all-to-all of 1 MiB among four ranks (2 %). OSU has a barrier between operations, outside its timing; volley
-  times operations back to back, so at short sizes the two programs do not do the same work. The size of osu_alltoall is
-  what one rank sends to another; volley's size is the whole buffer of a rank, so 8 B to each of 4 ranks are 32 B.
+- nccl-tests queues 20 operations and waits once, as volley's stream with a window of 20 does.
+- Over the network and over TCP, both programs have `NCCL_P2P_DISABLE=1` and `NCCL_SHM_DISABLE=1`, or
+  `UCX_TLS=tcp,cuda_copy,self`: GPUs of one machine then use sockets, as between machines without RDMA. The threads of
+  nccl-tests may run on any core there. nccl-tests has no ping-pong: volley's is beside a message each way, without a
+  requirement.
+- nccl-tests and OSU's collectives print the mean over ranks of the time in the operation; volley's time ends with the
+  last rank's exit, and its records have both. On two H100s both agree within 0.3 %, except in an all-to-all of 1 MiB
+  among four ranks (2 %). OSU has a barrier between operations, outside its timing; volley times operations back to
+  back, so at short sizes the two do not do the same work. The size of osu_alltoall is what one rank sends to another;
+  volley's is the whole buffer of a rank, so 8 B to each of 4 ranks are 32 B.
+- Beside the small programs of examples/ and loops written by hand: [what fifty exchanges
+  measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
 """
 
 
@@ -183,14 +180,15 @@ def table_of(records: Path) -> Iterator[str]:
 
 
 def machines(sessions: list[Session]) -> Iterator[str]:
-    """Yield a line a session."""
-    for session in sessions:
-        at = session.machine
-        cores = ", ".join(f"rank {rank} on core {format_cpulist(cores)}" for rank, cores in enumerate(at.cores))
+    """Yield a line for sessions of the same machine and software: their days, and the largest load."""
+    alike: dict[str, list[Machine]] = {}
+    for at in (session.machine for session in sessions):
         gpus = f"{len(at.gpus)} × {at.gpus[0]}, driver {at.driver}" if at.gpus else "no GPU"
-        software = f"{at.stack}; volley {at.volley}"
-        where = f"- {at.measured_at}: {gpus}; {at.cpu}; {cores}; {software}; load {at.load:.2f} at the start."
-        yield escape_controls(where)
+        alike.setdefault(f"{gpus}; {at.cpu}; {at.stack}; volley {at.volley}", []).append(at)
+    for where, found in alike.items():
+        days = join_words(sorted({at.measured_at.partition("T")[0] for at in found}))
+        load = max(at.load for at in found)
+        yield escape_controls(f"- {where}; {days}; load at the start at most {load:.2f}.")
 
 
 def programs(sessions: list[Session]) -> Iterator[str]:

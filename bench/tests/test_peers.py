@@ -547,5 +547,13 @@ def test_the_page_says_programs_machines_and_every_row() -> None:
     for comparison in TABLE:
         for row in comparison.rows:
             assert f"| {row.what} | {row.against} |" in text
-    assert "2 × Example GPU, driver 999.1; Example CPU; rank 0 on core 0, rank 1 on core 1" in text
+    assert "2 × Example GPU, driver 999.1; Example CPU" in text
     assert "no GPU" in page.page([Session(machine(gpus=[]), [])])
+
+
+def test_the_page_has_a_line_for_sessions_of_one_machine() -> None:
+    first, second, other = machine(load=0.5), machine(load=2.0, measured_at="2030-01-02T03:04:05Z"), machine(gpus=[])
+    lines = list(page.machines([Session(each, []) for each in (first, other, second)]))
+    assert len(lines) == 2
+    day = first.measured_at.partition("T")[0]
+    assert lines[0].endswith(f"; {day} and 2030-01-02; load at the start at most 2.00.")
