@@ -15,14 +15,18 @@ import pytest
 import example_records
 from recorded_program import mpirun, replayed_sides, volley
 from the_command import engine_words, finish_with
+from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.program import _Places, build
-from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint
+from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint, jobs
+from volley.command.options import JobOptions
 from volley.compare import page
 from volley.compare.comparison import Side, compare
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
+from volley.launch.engine import About
 from volley.records.run_log import RunLog
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace, write_trace
+from volley.run.jobs import JobContext
 
 
 def test_the_program_of_a_replay_has_every_message_and_collective(known: Path) -> None:
@@ -58,6 +62,22 @@ def test_a_trace_without_a_rank_is_refused(known: Path) -> None:
     trace.ranks.pop()
     with pytest.raises(UserError, match="lacks ranks"):
         build(trace, resolve(trace))
+
+
+@pytest.mark.parametrize("cuda", [None, "13.0"])
+def test_a_replay_in_gpu_memory_is_refused_before_a_launch_where_there_is_no_gpu(
+    known: Path, tmp_path: Path, cuda: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("volley.run.jobs.gpu_count", lambda: 0)
+    copy = tmp_path / "t"
+    copy.write_bytes(known.read_bytes())
+    options = ReplayOptions(trace=(str(copy),), memory="device")
+    with pytest.raises(MachineError, match="built without CUDA" if cuda is None else "no NVIDIA GPU"):
+        jobs(options, JobContext(About(cuda_built=cuda)))
+    assert list(tmp_path.iterdir()) == [copy]
+    for memory, dry_run, elsewhere in (("host", False, False), ("device", True, False), ("device", False, True)):
+        these = replace(options, memory=memory, job=JobOptions(dry_run=dry_run))
+        assert jobs(these, JobContext(About(cuda_built=cuda), on_this_host=not elsewhere)).planned
 
 
 @pytest.mark.parametrize("gaps", [(), ("--gaps",)])

@@ -77,6 +77,8 @@ class ReplayProgram:
     """What is not replayed, as a share of the time in MPI."""
     span_s: float
     """The time from the first call to the last."""
+    on_gpus: bool
+    """Some buffer is in GPU memory."""
     copied: int
     """Messages that the application copies from or to GPU memory, where this was asked for."""
 
@@ -170,6 +172,10 @@ class _Builder:
             {name: (len(those), float(np.median(those))) for name, those in durations.items()},
             {name: seconds / total_s for name, seconds in lost.items() if total_s},
             last - first,
+            any(
+                rank.scratch_bytes[1] or any(step[at + 6] for step in rank.steps for at in _sides(step))
+                for rank in ranks
+            ),
             len(self._copied),
         )
 

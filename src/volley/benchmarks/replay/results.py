@@ -14,7 +14,7 @@ from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.program import OPERATION_OF_CALL, Where, build
 from volley.document import RECORD_VERSION as VERSION
 from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version, doc
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.files import write_file
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.record_types import Status
@@ -82,6 +82,12 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     ranks = count_ranks(options.job, context, usual=trace.size)
     if ranks != trace.size:
         raise UserError(f"{options.trace[0]} has {trace.size} ranks, and this job has {ranks}")
+    if program.on_gpus and context.on_this_host and not context.sees_gpus and not options.job.dry_run:
+        why = "no NVIDIA GPU can be used here" if context.about.cuda_built else "this engine was built without CUDA"
+        raise MachineError(
+            f"the messages of this replay are in GPU memory, and {why}: volley doctor looks for the cause, and "
+            "--memory host replays them from host memory"
+        )
     path = Path(f"{options.trace[0]}.replay").absolute()
     recorded = RecordedCalls(
         calls=[program.recorded[name][0] for name in program.names],
