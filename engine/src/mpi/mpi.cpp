@@ -76,15 +76,19 @@ void load_mpi(const std::string& path) {
 #undef VOLLEY_SET
 }
 
-Json mpi_facts() {
+std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   VOLLEY_MPI(MPI_Get_library_version(text.data(), &length));
   const std::string_view said(text.data());
+  return std::string(said.substr(0, said.find('\n')));
+}
+
+Json mpi_facts() {
   int major = 0;
   int minor = 0;
   VOLLEY_MPI(MPI_Get_version(&major, &minor));
-  Json facts = {{"library", std::string(said.substr(0, said.find('\n')))},
+  Json facts = {{"library", mpi_library()},
                 {"standard", std::to_string(major) + "." + std::to_string(minor)},
                 {"interface", names[static_cast<std::size_t>(interface)]},
                 {"cuda_query", nullptr},

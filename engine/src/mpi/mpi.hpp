@@ -21,6 +21,9 @@ namespace volley {
 // Whether several threads may make them at once; while MPI is running.
 [[nodiscard]] bool mpi_lets_threads_call();
 
+// Name and version, the first line of MPI_Get_library_version: "Open MPI v5.0.11, package: ...".
+[[nodiscard]] std::string mpi_library();
+
 // Throws std::runtime_error naming `call`, MPI's text for `status` and the place.
 [[noreturn]] void fail_mpi(int status, const char* call, std::source_location where);
 

@@ -208,7 +208,8 @@ class PointResult:
     def warnings(self) -> tuple[PointWarning, ...]:
         sampling, partly = self.series.plan and self.series.plan.sampling, len(self.series.logs) - self.launches
         found = [PointWarning("partly", partly)] if partly and self.measured else []
-        if self.time and sampling and sampling.mode == "adaptive":
+        # Fixed sampling aims at no interval within a launch; that over launches means the same with both.
+        if self.time and sampling and (sampling.mode == "adaptive" or self.launches > 1):
             found = [*_warnings_of(list(self.measured.values()), self.time, sampling.ci), *found]
         return tuple(found)
 
