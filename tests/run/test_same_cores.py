@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from the_session import measure
+from volley import cli
 from volley.run.same_cores import announced
 
 PROGRAM = """
@@ -39,6 +42,18 @@ def test_another_run_on_the_same_cores_is_noticed_until_it_ends(
         other.communicate()
     assert measure() == 0
     assert "another volley" not in capsys.readouterr().err
+
+
+def test_a_check_of_several_layers_says_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with another_on(min(os.sched_getaffinity(0))) as other:
+        cli.main(["check", "--format", "json"])
+        captured = capsys.readouterr()
+        assert captured.err.count("another volley measures") == 1
+        assert len({each["layer"] for each in json.loads(captured.out)["findings"]}) > 1
+        other.communicate()
 
 
 def test_a_run_on_other_cores_disturbs_nobody() -> None:

@@ -16,6 +16,9 @@ import pytest
 
 from recorded_program import mpirun, start, unmatched, volley
 from the_command import LIMIT_S, until
+from volley import cli
+from volley.errors import EXIT_MACHINE
+from volley.machine.mpi_words import ALLOW_ROOT
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace
 
@@ -183,3 +186,18 @@ def test_the_program_gets_its_input_and_its_status_counts(program: Path, tmp_pat
     assert out == "words\n"
     assert "the command ended with status 7" in err
     assert code == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Open MPI refuses root only")
+def test_root_is_told_what_open_mpi_wants_and_it_is_enough(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["record", "-o", str(tmp_path / "t"), "--", *mpirun(2, program, "known")]
+    for name in ALLOW_ROOT:
+        monkeypatch.delenv(name, raising=False)
+    assert cli.main(words) == EXIT_MACHINE
+    said = capfd.readouterr().err.splitlines()[-1]
+    assert said.startswith("volley: nothing was recorded: ")
+    for setting in said.partition("as root, export ")[2].split():
+        monkeypatch.setenv(*setting.split("="))
+    assert cli.main(words) == 0

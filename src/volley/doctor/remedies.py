@@ -13,7 +13,7 @@ from volley.doctor.mpi_settings import without_interfaces
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
 from volley.machine.job_facts import JobFacts
-from volley.machine.mpi_words import LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
+from volley.machine.mpi_words import ALLOW_ROOT, LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 
@@ -210,7 +210,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (rf"{_NO_PMI}|PMI2?_\w+ returned", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
     (_NO_PMI, lambda _, facts: f"volley --launcher {'openmpi' if facts.mpi_family in ('', 'openmpi') else 'mpich'}"),
     ("change wdir|not chdir|change .*working directory", "cd ~  # or another folder that each host has"),
-    ("attempt to run as root", "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
+    ("attempt to run as root", f"export {' '.join(f'{name}={value}' for name, value in ALLOW_ROOT.items())}"),
     ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
     (NO_CMA.pattern, "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from volley.errors import MachineError, UserError
 from volley.launch.allocation import Allocation
+from volley.machine.mpi_words import ALLOW_ROOT
 from volley.text import join_words
 
 PAIR = 2
@@ -208,7 +209,7 @@ class OpenMPI(Launcher):
         return arguments
 
     def environment(self, spec: LaunchSpec) -> dict[str, str]:
-        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if spec.root else {}
+        allowed = ALLOW_ROOT if spec.root else {}
         return allowed | ({"HOME": spec.home} if spec.home else {})  # without it, Open MPI 5 does not start
 
 

@@ -82,6 +82,10 @@ SETTING = re.compile(
 """Variables that a shell may have inherited, and that configure an MPI, its launcher, or what they load."""
 
 
+ALLOW_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+"""With these, Open MPI's mpirun starts ranks as root, which it refuses without them or ``--allow-run-as-root``."""
+
+
 LIMITS_MET = {
     "ulimit -n": re.compile(r"SYS_LIMITS_(PIPES|FILES|SOCKETS)|[Tt]oo many open files|EMFILE"),
     "ulimit -u": re.compile(r"SYS_LIMITS_CHILDREN|[Cc]annot fork|fork: .*temporarily unavailable"),

@@ -310,7 +310,8 @@ class Session:
         begun = time.monotonic() if begun is None else begun
         with announced() if self.context.on_this_host else nullcontext() as others:
             if not self.logs:  # else it is run again, as tune does
-                for note in filter(None, (*self._notes(writer), others)):
+                once = others if not writer.launches else None  # of several sessions the first one says it
+                for note in filter(None, (*self._notes(writer), once)):
                     progress.note(note)
             if self.tried is None:
                 self.tried = self._preflight(progress)

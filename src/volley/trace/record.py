@@ -21,6 +21,7 @@ from volley.launch.engine_path import engine_path
 from volley.launch.inside_launcher import rank_info
 from volley.machine.mpi_choice import family_of, installed_file
 from volley.machine.mpi_stack import preload
+from volley.machine.mpi_words import ALLOW_ROOT
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.variables import captured
@@ -108,8 +109,22 @@ def _command(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     if program is None:
         raise UserError(f"{command[0]!r} is not a program on PATH: write volley record -- mpirun -n 4 ./app")
     passed = [word for name in variables for word in ("-x", name)]
-    launcher = Path(program).name.startswith(("mpirun", "mpiexec", "orterun", "prterun"))
-    return [program, *(passed if launcher and family_of(program) == "openmpi" else ()), *command[1:]]
+    return [program, *(passed if _is_open_mpi(program) else ()), *command[1:]]
+
+
+def _is_open_mpi(program: str) -> bool:
+    return (
+        Path(program).name.startswith(("mpirun", "mpiexec", "orterun", "prterun")) and family_of(program) == "openmpi"
+    )
+
+
+def _refused_root(command: Sequence[str]) -> str:
+    """Return what to type where Open MPI's mpirun does not start a command of root; empty: it does."""
+    allowed = ALLOW_ROOT.keys() <= os.environ.keys() or "--allow-run-as-root" in command
+    if os.geteuid() != 0 or allowed or not _is_open_mpi(shutil.which(command[0]) or ""):
+        return ""
+    words = " ".join(f"{name}={value}" for name, value in ALLOW_ROOT.items())
+    return f"; Open MPI's mpirun refuses root: if this is to run as root, export {words}"
 
 
 def _record(
@@ -163,7 +178,10 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
     )
     if not trace.ranks:
         if info.stopped or info.status:
-            raise MachineError("nothing was recorded: the command ended before a rank of this host called MPI_Init")
+            why = _refused_root(info.command) if info.status else ""
+            raise MachineError(
+                f"nothing was recorded: the command ended before a rank of this host called MPI_Init{why}"
+            )
         raise MachineError(
             "nothing was recorded: no process of the command called MPI_Init of a shared MPI library (static and "
             f"setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out); {elsewhere}"
