@@ -118,6 +118,7 @@ def result_of(launches: Mapping[int, OverlapPoint], memory: str = "host") -> Ove
 def test_hidden_is_the_overlap_of_osu(exchange: float, alone: float, both: float, hidden: float) -> None:
     found = result_of({1: point(exchange, alone, both)})
     assert (found.hidden.median, found.hidden.low, found.hidden.high) == pytest.approx((hidden,) * 3)
+    assert (found.short == "nothing hidden") == (hidden < 0)
 
 
 def test_one_sample_of_each_has_no_interval() -> None:

@@ -166,6 +166,8 @@ class OverlapResult(PointResult):
 
     @property
     def short(self) -> str:
+        if self.hidden and self.hidden.median < 0:
+            return "nothing hidden"
         return f"{format_sig(self.hidden.median * 100, 3)} % hidden" if self.hidden else ""
 
 
@@ -287,9 +289,15 @@ def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
 def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
     what = "the collective" if any(point.operation for point in points) else "both ranks send a message and receive one"
     yield f"exchange: {what}; compute: about as long; both: at once"
-    bounds = bounds_meaning(_kinds(points), "from, to")
-    yield "; ".join(filter(None, ("hidden: 1 - (both - compute) / exchange, OSU's overlap", bounds)))
+    hidden = "hidden: 1 - (both - compute) / exchange, OSU's overlap"
+    yield "; ".join(filter(None, (hidden, _below_0(points), bounds_meaning(_kinds(points), "from, to"))))
     yield "slowed: time while the other runs, from its own start to its own end / time alone"
+
+
+def _below_0(points: Iterable[OverlapResult]) -> str:
+    """Say what a share below 0 means, if there is one."""
+    any_of_them = any(point.hidden and point.hidden.median < 0 for point in points)
+    return "below 0: both at once take longer than one after the other" if any_of_them else ""
 
 
 def _kinds(points: Iterable[OverlapResult]) -> set[str]:
@@ -327,8 +335,9 @@ def _overview(result: OverlapSeries) -> Overview | None:
         largest = {name: each for (name, *where), each in found.items() if where == [limit, sizes[-1]]}
         own = {name: getattr(each, f"{what}_slowdown") for name, each in largest.items()}
         columns.append((column, own, ratio_cell))
+    hidden = "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits"
     legend = [
-        "hidden: share of an exchange that adds no time to a computation that memory or arithmetic limits",
+        "; ".join(filter(None, (hidden, _below_0(point for point in points if point.size_bytes in shown)))),
         f"×: time of the computation and of the exchange of {format_size(sizes[-1])}, both at once / alone",
     ]
     launches = report_parts.count_launches(launches_of(points))
