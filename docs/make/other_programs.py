@@ -156,8 +156,8 @@ def page() -> Iterator[str]:
     yield "# Programs of others, and the same with volley"
     yield ""
     yield "`D D` and `-d cuda` of OSU: write `aware` in place of `host`. A command measures several sizes in"
-    yield "several launches, verifies what arrived, and says how certain it is. [volley beside other programs](peers.md)"
-    yield "has the numbers of both."
+    yield "several launches, verifies what arrived, and says how certain it is."
+    yield "[volley beside other programs](peers.md) has the numbers of both."
     for suite, rows in SUITES.items():
         yield from ("", f"## {suite}", "", "| program | volley | |", "| --- | --- | --- |")
         for row in rows:
