@@ -67,7 +67,7 @@ nvalid (account|partition)|this partition|TRES => ask for what this account may 
 configuration is not available|[Mm]ore processors|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
 Incompatible versions of client|Protocol version has changed => admin: here and on {name}, one version: sinfo --version
 slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
-[Mm]unge|nvalid (job )?credential|Protocol authentication|lock skew => admin: here and there: munge -n | unmunge; date
+[Mm]unge|(nvalid|generating) (job )?cred|Protocol auth|lock skew => admin: here and there: munge -n | unmunge; date
 CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
 ask launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
@@ -100,6 +100,7 @@ Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricte
 there, or what an administrator does.  Nothing is advised about ssh unless these are its words.  Sources: the messages
 of Slurm, OpenSSH and pam_slurm_adopt."""
 _ERRNOS = r"""
+^(?!.*not permitted).*(\bibv_|\bmlx\d|\bQP\b|create qp) => admin: {sudo}dmesg | grep mlx; newer firmware, or fewer ranks
 No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp /dev/shm; remove what is not needed
 Stale file|endpoint is not conn|\B/.*Input/output error => admin: a file system of {name} is gone: mount it again
 Out [Oo]f [Mm]emory|Cannot allocate memory|Not enough memory => on {name}: free -m, and the limit of the job's memory
@@ -165,27 +166,27 @@ _BELOW_MPI = re.compile(
 program on a host."""
 _HARMLESS = re.compile(r"[Ww]arning: |going to /tmp instead|^\++ ")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
-_LOST = r"ransport retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_modify_qp\b.* failed|o \w+ (gid|GID)\b"
-_CARD = "{sudo}dmesg | grep -i mlx; its firmware or driver refuses: ask for newer ones, or start fewer ranks"
+_CARD = "{sudo}dmesg | grep mlx; newer firmware or driver, or fewer ranks"
+_LOST = r"port retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_(modify|create_a).* failed|o \w+ (?i:gid)\b"
 _GPUDIRECT = "the card cannot read GPU memory: volley doctor --verbose shows peermem, IOMMU and ACS"
-_NO_GPUDIRECT = "export NCCL_NET_GDR_LEVEL=LOC UCX_IB_GPU_DIRECT_RDMA=n"
+_NO_GPUDIRECT = "; without it: export NCCL_NET_GDR_LEVEL=LOC UCX_IB_GPU_DIRECT_RDMA=n"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 _UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
-_FULL = "slots|More processors|no allocated resources|already filled"
 _NO_PMI = r"mpi/pmix|Invalid MPI type|not built with SLURM's PMI|No PMIx server was reachable"
 _FABRIC = "{sudo}systemctl stop nvidia-fabricmanager; {sudo}nvidia-smi -r; {sudo}systemctl start nvidia-fabricmanager"
 _KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_hostnames=1"
 _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
-_VERSIONS = r"(?i)\bunpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (incompatible|mismatch)"
-_VERSIONS += "|message truncated|ext3x_client|undefined symbol: (?!slurm)|symbol lookup error"
+_VERSIONS = r"(?i)ta unpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (in|mis)(compat|match)"
+_VERSIONS += "|wrong (type|magic)|message truncated|ext3x_client|undefined symbol: (?!slurm)|symbol lookup error"
 _ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p; env: they need the same versions and variables"
 _BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|JSM|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
 """What fails where a launcher asks the batch system for processes, or is not started by it."""
 _AGENTS = re.compile(r"\w+_(agent|LAUNCHER_EXEC|BOOTSTRAP_EXEC)$")
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
+    (r"plan: \$.*: unknown ", lambda _, facts: install_volley(facts)),  # an engine that is older than this package
     (LIMITS_MET["ulimit -l"].pattern, lambda place, facts: place.raise_limit("l", "unlimited") * (not facts.locks_all)),
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
@@ -195,8 +196,8 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
-    (r"ocal protection|completion .*(error |status=)4\b", f"{_GPUDIRECT}; without it: {_NO_GPUDIRECT}"),
-    ("installed CUDA driver|driver version is insuff", lambda place, _: f"a newer driver: {place.install_driver()}"),
+    (r"ocal protection|completion .*(error |status=)4\b|ibv_reg.* Bad address", f"{_GPUDIRECT}{_NO_GPUDIRECT}"),
+    ("installed CUDA|version is insuff|library libcuda", lambda place, _: f"the driver: {place.install_driver()}"),
     (r"ibv_open_device|uverbs|nable to open device", lambda place, _: place.or_in_container("rdma", _CARD)),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
     (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
@@ -205,7 +206,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     ("devx|ibv_cmd|syndrome", "ibstat: ask for newer firmware; until then: export UCX_IB_MLX5_DEVX_OBJECTS="),
     ("nable to run bstrap_proxy on localhost", "export I_MPI_HYDRA_BOOTSTRAP=fork"),
     (_VERSIONS, lambda place, _: place.unset(["LD_LIBRARY_PATH"]) or _ONE_VERSION),
-    (_FULL, lambda place, _: place.more("--hosts a:2,b:2 says how many ranks each host takes")),
+    ("slots|More processors|no allocated|already filled", lambda place, _: place.more("--hosts a:2,b:2: two for each")),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
     (rf"{_NO_PMI}|PMI2?_\w+ returned", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
     (_NO_PMI, lambda _, facts: f"volley --launcher {'openmpi' if facts.mpi_family in ('', 'openmpi') else 'mpich'}"),

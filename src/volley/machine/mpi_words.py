@@ -152,10 +152,11 @@ _COMPONENTS = r"""
 Framework: +(bfrops|gds|p(?:compress|mdl|net|reg|sec|sensor|stat|tl))\W+Component: +(\w+) => PMIX_MCA_\1=^\2
 Framework: +(\w+)\W+Component: +(\w+) => OMPI_MCA_\1=^\2
 \b(?:mm_)?(xpmem|posix|sysv|cma|knem|cuda_ipc|gdr_copy|[dr]c_mlx5|ud_mlx5)\w*\.c:.*UCX +(?:ERROR|FATAL) => UCX_TLS=^\1
-\b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.c\b => OMPI_MCA_\1=^\2
+\b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.[ch]\b => OMPI_MCA_\1=^\2
 LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
 (?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1
 (?i)gpu_ipc => MPIR_CVAR_CH4_IPC_GPU_P2P_THRESHOLD=2147483647
+ucx function returned => UCX_TLS=self,sm,tcp
 yaksuri_\w*init|MPL_gpu_init|no CUDA-capable device => MPIR_CVAR_ENABLE_GPU=0
 \bp2p\.cc:\d+ NCCL WARN|NCCL WARN .*CUDA IPC => NCCL_P2P_DISABLE=1
 NCCL WARN .*attaching to shared memory => NCCL_CUMEM_HOST_ENABLE=0
