@@ -95,11 +95,23 @@ OSU = (
     Row("osu_neighbor_alltoallw, osu_ineighbor_alltoallw", "", "they differ from …alltoallv in their datatypes only"),
     Row("osu_init", "volley transports --ranks 8 --launches 8", "MPI_Init of the first rank, and the other steps"),
     Row("osu_hello", "volley transports --ranks 8 --launches 8", "the time of a whole launch: `--verbose`"),
+    Row("osu_xccl_latency", LATENCY.format("nccl")),
+    Row("osu_xccl_bw", STREAM.format("nccl")),
+    Row("osu_xccl_bibw", "volley stream -t nccl --direction bi"),
+    *(
+        Row(f"osu_xccl_{name}", BLOCKING.format("nccl", OF_MPI[name]))
+        for name in ("allgather", "allreduce", "alltoall", "bcast", "reduce", "reduce_scatter")
+    ),
+    Row("osu_oshm_…, osu_upc_…, osu_upcxx_…", "", "of OpenSHMEM, UPC and UPC++ volley has NVSHMEM alone: `-t nvshmem`"),
 )
 IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
 IMB = (
     Row("PingPong", LATENCY.format("host"), "with `--sizes 0:4Mi` the empty message too"),
-    Row("PingPong -off_cache -1", "volley pingpong -t host --cold-cache", "also stream and collective"),
+    Row(
+        "PingPong -off_cache 32",
+        "volley pingpong -t host --cold-cache",
+        "also stream and collective; volley reads how large the cache is",
+    ),
     Row("PingPing", "volley stream -t host --direction bi --window 1", "a message each way"),
     Row("Exchange", RING.format("host", "neighbor-all-to-all"), "one call in place of four messages"),
     Row("Sendrecv", PATTERN.format("ring --window 1"), "with an acknowledgement of each message"),
@@ -145,7 +157,7 @@ NVBANDWIDTH = (
     Row("multinode_*", "", "the memory of a GPU is mapped within one node only"),
 )
 SUITES = {
-    "OSU micro-benchmarks 7.4": OSU,
+    "OSU micro-benchmarks 7.5": OSU,
     "Intel MPI Benchmarks 2021 (MPI1, P2P, NBC, RMA, MT)": IMB,
     "nccl-tests 2.19": NCCL,
     "nvbandwidth 0.9": NVBANDWIDTH,

@@ -212,6 +212,20 @@ void unknown_sockets_are_left_out() {
   EXPECT(sockets_of({1}, root.path()).empty());
 }
 
+void caches_are_those_of_the_last_level() {
+  const Root root;
+  const auto cache = [](int cpu, int index) {
+    return "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) +
+           "/shared_cpu_list";
+  };
+  for (const int cpu : {0, 1, 8, 9}) root.write(cache(cpu, 0), std::to_string(cpu) + "\n");
+  for (const int cpu : {0, 1}) root.write(cache(cpu, 1), "0-7\n");
+  for (const int cpu : {8, 9}) root.write(cache(cpu, 1), "8-15\n");
+  EXPECT((caches_of({9, 1, 0}, root.path()) == std::vector<int>{0, 8}));
+  EXPECT((caches_of({8, 9, 77}, root.path()) == std::vector<int>{8}));
+  EXPECT(caches_of({77}, root.path()).empty());
+}
+
 void masks_have_room_for_any_cpu() {
   const std::vector<int> cpus{0, 63, 64, 1023, 1024, 5000};
   const CpuMask mask = mask_of(cpus);
@@ -407,6 +421,7 @@ int main() {
   a_thread_s_usage_is_counted();
   cpu_lists();
   unknown_sockets_are_left_out();
+  caches_are_those_of_the_last_level();
   masks_have_room_for_any_cpu();
   ranks_take_devices_in_turn();
   cpus_without_siblings_are_cores();

@@ -10,7 +10,7 @@ import pytest
 from example_records import edited, matrix_log, ranks, rows
 from screens import check_formats
 from volley.benchmarks.matrix import slow_pairs
-from volley.benchmarks.matrix.cases import RankMatrixCase
+from volley.benchmarks.matrix.cases import RankMatrixCase, kinds_of_pairs
 from volley.benchmarks.matrix.jobs import next_job, next_plan
 from volley.benchmarks.matrix.records import RankMatrixRow
 from volley.benchmarks.matrix.results import observables, results
@@ -155,6 +155,22 @@ def test_kinds_are_by_socket_then_node() -> None:
     assert kind_of(*roaming) == "same node"
     assert kind_of(one, msgspec.structs.replace(far, node=1)) == "off node"
     assert kind_of(one) == "unknown"
+
+
+def test_a_cache_is_a_kind_where_a_socket_has_several() -> None:
+    def kinds(*caches: list[int]) -> list[str]:
+        placed = {
+            rank.rank: msgspec.structs.replace(rank, caches=each) for rank, each in zip(ranks(4), caches, strict=True)
+        }
+        found = kinds_of_pairs(range(4), placed)
+        return [found.kind(pair) for pair in ((0, 1), (0, 2), (0, 3), (2, 3))]
+
+    same, other = "same cache", "same socket"
+    assert kinds([0], [0], [8], [8]) == [same, other, other, same]
+    assert kinds([0], [8], [0], [16]) == [other, same, other, other]
+    assert kinds([0], [0], [0], [0]) == [other] * 4
+    assert kinds([0], [0], [], [0, 8]) == [same, other, other, other]
+    assert kinds([], [], [], []) == [other] * 4
 
 
 # --------------------------------------------------------------------------------------------------- who is slow

@@ -173,6 +173,7 @@ Json own_facts(const Job& job, const Placement& placement) {
           {"pid", getpid()},
           {"cores", cores},
           {"sockets", sockets_of(cores)},
+          {"caches", caches_of(cores)},
           {"bound_by", binder(placement, cores)},
           {"library_cpus", placement.cpus.libraries},
           {"cpu", cpu_model()},

@@ -29,6 +29,12 @@ std::string of_cpu(const std::string& root, int cpu) {
   return root + "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/";
 }
 
+std::vector<int> each_once(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
 // The CPUs of the NUMA node of `cpu`; none if Linux reports no node.
 std::vector<int> numa_cpus_of(int cpu, const std::string& root) {
   std::error_code none;
@@ -76,9 +82,23 @@ std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& roo
     const auto found = parse_cpu_list(first_line(of_cpu(root, cpu) + "topology/physical_package_id"));
     sockets.insert(sockets.end(), found.begin(), found.end());
   }
-  std::sort(sockets.begin(), sockets.end());
-  sockets.erase(std::unique(sockets.begin(), sockets.end()), sockets.end());
-  return sockets;
+  return each_once(std::move(sockets));
+}
+
+// Linux lists the caches of a CPU from the first level on.
+std::vector<int> caches_of(const std::vector<int>& cpus, const std::string& root) {
+  std::vector<int> caches;
+  for (const int cpu : cpus) {
+    std::vector<int> sharing;
+    for (int index = 0;; ++index) {
+      const std::string cache = of_cpu(root, cpu) + "cache/index" + std::to_string(index) + "/";
+      auto found = parse_cpu_list(first_line(cache + "shared_cpu_list"));
+      if (found.empty()) break;
+      sharing = std::move(found);
+    }
+    if (!sharing.empty()) caches.push_back(sharing.front());
+  }
+  return each_once(std::move(caches));
 }
 
 std::vector<int> parse_cpu_list(const std::string& text) {

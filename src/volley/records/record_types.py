@@ -74,6 +74,9 @@ class Rank(Frozen, frozen=True, kw_only=True):
     pid: NonNegative
     cores: Annotated[list[NonNegative], doc("logical CPUs on which the measuring thread may run.")]
     sockets: Annotated[list[NonNegative], doc("processors (physical packages) of those CPUs; empty if unknown.")] = []
+    caches: Annotated[
+        list[NonNegative], doc("last-level caches of those CPUs, each as its first CPU; empty if unknown.")
+    ] = []
     bound_by: Annotated[Literal["engine", "launcher", "nobody"], doc("what restricted it to those CPUs.")]
     library_cpus: Annotated[
         list[NonNegative], doc("logical CPUs on which threads of MPI, CUDA and transports may run; empty: as `cores`.")
