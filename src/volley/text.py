@@ -105,6 +105,12 @@ _KEPT = "\ue000"
 """A character for private use, in place of the blanks of a command."""
 
 
+def shortened(text: str) -> str:
+    """Return a text for a message about it: of a long one the beginning."""
+    most = 60  # half a line
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
     """Wrap a text, but no command of volley in it: a part of one would be another command where somebody pastes it.
 

@@ -355,7 +355,6 @@ YAML = {"root": "children: s[1-2]", "s1": "nodes: a", "s2": "nodes: b"}
             "SwitchName=x Nodes=a\nSwitchName=y Nodes=b\nSwitchName=m Switches=y\nSwitchName=r Switches=x,m\n",
             {"a": ("x", "x", "r"), "b": ("y", "m", "r")},
         ),
-        ("SwitchName=s Nodes=a\nSwitchName=t Switches=s\nSwitchName=s Switches=t\n", {}),  # a loop: s is no leaf
     ],
 )  # fmt: skip
 def test_switches_of_nodes(text: str, paths: dict[str, tuple[str, ...]]) -> None:
@@ -364,10 +363,41 @@ def test_switches_of_nodes(text: str, paths: dict[str, tuple[str, ...]]) -> None
 
 def test_a_map_that_says_nothing_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "topology.conf"
-    for text in ("SwitchName=top Switches=s[1-2]\n", ""):
-        file.write_text(text)
+    for data in (b"SwitchName=top Switches=s[1-2]\n", b"", b"\x7fELF\x00 a b\n\xff"):
+        file.write_bytes(data)
         with pytest.raises(UserError, match="names no node and its switch"):
             cluster_map.of_file(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (
+            "SwitchName=s Nodes=a\n\nSwitchName=t Switches=s\nSwitchName=s Switches=t\n",
+            4,
+            "the switch t is above itself",
+        ),
+        ("SwitchName=s Switches=s\n", 1, "the switch s is above itself"),
+        ("# a\nSwitchName=s \\\n Nodes=a\nSwitchName=t Nodes=b[1-\n", 4, "'b[1-' is not a host list"),
+        ("SwitchName= Nodes=a\n", 1, "a switch has no name"),
+        ("SwitchName=s Nodes=a\nSwitchName=t Nodes=a\n", 2, "the node a is on s, too"),
+        ("---\n- topology: one\n  tree:\n  - switch: s\n    nodes: a[1\n", 5, "'a[1' is not a host list"),
+        ("---\n- topology: one\n  tree:\n  - switch:\n    nodes: a\n", 5, "a switch has no name"),
+        ("a x top\n\nb\n", 3, "'b' is no node with its switches; it may be: "),
+        ("a x top\na y top\n", 2, "the node a is on x, too"),
+        ("a" * 10_000_000, 1, "aaa…' is no node with its switches; it may be: "),
+        ("SwitchName=s Nodes=" + "a," * 100_000 + "b[", 1, "a,…' is not a host list"),
+    ],
+)
+def test_a_wrong_map_is_refused_with_its_line(text: str, line: int, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "topology.conf"
+    file.write_text(text)
+    with pytest.raises(UserError) as refused:
+        cluster_map.of_file(file)
+    message = str(refused.value)
+    assert message.startswith(f"--switches {file}: line {line}: ")
+    assert said in message
+    assert len(message) < 500 + len(str(file))
 
 
 def test_names_are_those_of_the_map() -> None:

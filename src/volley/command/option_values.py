@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from volley.errors import UserError
-from volley.text import did_you_mean, join_words
+from volley.text import did_you_mean, join_words, shortened
 from volley.units import LARGEST_COUNT, LONGEST_S, SHORTEST_S, SizeError, parse_sizes, parse_whole
 
 LONGEST_NAME = 255
@@ -302,7 +302,7 @@ def expand(text: str) -> tuple[str, ...]:
     """
     items = _ITEM.findall(text)
     if ",".join(items) != text or not items:
-        raise HostListError(f"{text!r} is not a host list")
+        raise HostListError(f"{shortened(text)!r} is not a host list")
     # Each item consists of plain text and brackets.
     parts = ([_padded(inside) if not fixed else [fixed] for inside, fixed in _PART.findall(item)] for item in items)
     hosts = ("".join(words) for item in parts for words in itertools.product(*item))
@@ -318,7 +318,7 @@ def _padded(inside: str) -> list[str]:
     for part in inside.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise HostListError(f"[{inside}] is not a list of numbers")
+            raise HostListError(f"[{shortened(inside)}] is not a list of numbers")
         first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= MAX_HOSTS:
             raise HostListError(f"more than {MAX_HOSTS} hosts")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
-from volley.text import count
+from volley.text import count, shortened
 
 HOW = (
     "topology.conf, topology.yaml or the output of scontrol show topology, or lines with the name of a node and of its "
@@ -61,10 +61,11 @@ def of_file(path: Path) -> ClusterMap:
     """Read a map from a file.
 
     Raises:
-        UserError: if it cannot be read, or says nothing of any node.
+        UserError: if it cannot be read, is wrong, or says nothing of any node.
     """
     try:
-        found = parsed(path.read_text(encoding="utf-8", errors="replace"))
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found = ClusterMap() if "\0" in text else parsed(text)
     except OSError as error:
         raise UserError(f"--switches {path}: {error.strerror}") from None
     except HostListError as error:
@@ -86,65 +87,104 @@ def of_slurm(nodes: Iterable[str]) -> ClusterMap:
     return ClusterMap({node: path for node, path in found.path_of.items() if node in names}, nodes=names)
 
 
+_Pair = tuple[int, str, str, str]
+"""The number of a line, the name of a switch or block, ``nodes`` or ``switches``, and the list of them."""
+
+
 def parsed(text: str) -> ClusterMap:
     """Read any of the formats.
 
     Raises:
-        HostListError: if a list of nodes is none.
+        HostListError: if a line is wrong, which the message names: it has no list of nodes, a switch has no name or is
+            above itself, or a node is on two leaves.
     """
-    nodes: dict[str, list[str]] = {}
-    children: dict[str, list[str]] = {}
     pairs = list(_of_words(text)) or list(_of_yaml(text))
-    for name, key, value in pairs:
-        if value.strip("\"'") and value != "(null)":
-            (nodes if key == "nodes" else children).setdefault(name, []).extend(expand(value.strip("\"'")))
-    parent = {child: name for name, its in children.items() for child in its}
-    # Slurm lists the nodes of a switch of a higher level, too: only the lowest one is the leaf.
-    leaf_of = {node: name for name, its in nodes.items() if name not in children for node in its}
     if not pairs:
-        return _padded(dict(_of_lines(text)))
+        return _padded(_of_lines(text))
+    nodes: list[tuple[int, str, str]] = []
+    parent: dict[str, str] = {}
+    for line, name, key, value in pairs:
+        if not name:
+            raise HostListError(f"line {line}: a switch has no name")
+        names = _names(line, value.strip("\"'")) if value.strip("\"'") and value != "(null)" else ()
+        if key == "nodes":
+            nodes += [(line, node, name) for node in names]
+        for child in names if key == "switches" else ():
+            parent[child] = name
+            if child in _above(child, parent):
+                raise HostListError(f"line {line}: the switch {shortened(child)} is above itself")
+    # Slurm lists the nodes of a switch of a higher level, too: only the lowest one is the leaf.
+    higher = {name for _, name, key, _ in pairs if key == "switches"}
+    leaf_of: dict[str, str] = {}
+    for line, node, leaf in nodes:
+        if leaf not in higher and leaf_of.setdefault(node, leaf) != leaf:
+            raise HostListError(f"line {line}: the node {shortened(node)} is on {shortened(leaf_of[node])}, too")
     return _padded({node: (leaf, *_above(leaf, parent)) for node, leaf in leaf_of.items()})
 
 
-def _of_words(text: str) -> Iterable[tuple[str, str, str]]:
-    """Yield the name of a switch or block, ``nodes`` or ``switches``, and the list, of topology.conf or scontrol."""
+def _names(line: int, text: str) -> tuple[str, ...]:
+    try:
+        return expand(text)
+    except HostListError as error:
+        raise HostListError(f"line {line}: {error}") from None
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines without comments and their numbers; one that ends with a backslash goes on."""
+    number = 1
+    for line in text.replace("\\\n", "\0").split("\n"):
+        yield number, line.replace("\0", " ").partition("#")[0]
+        number += 1 + line.count("\0")
+
+
+def _of_words(text: str) -> Iterator[_Pair]:
+    """Yield the switches or blocks of topology.conf or scontrol."""
     highest: dict[str, str] = {}
-    for line in text.replace("\\\n", " ").splitlines():
-        words = dict(word.split("=", 1) for word in line.partition("#")[0].split() if "=" in word)
+    for number, line in _lines(text):
+        words = dict(word.split("=", 1) for word in line.split() if "=" in word)
         named = {key.lower(): value for key, value in words.items()}
-        name = named.get("switchname") or named.get("blockname")
-        if name:
-            yield from ((name, key, named[key]) for key in ("nodes", "switches") if key in named)
+        name = named.get("switchname", named.get("blockname"))
+        if name is not None:
+            yield from ((number, name, key, named[key]) for key in ("nodes", "switches") if key in named)
         elif "aggregatedblock" in named:  # it has the names of all its blocks, and smaller ones come first
-            blocks = expand(named["aggregatedblock"])
+            blocks = _names(number, named["aggregatedblock"])
             name = f"{blocks[0]}-{blocks[-1]}"
-            yield from ((name, "switches", child) for child in {highest.get(block, block): 0 for block in blocks})
+            children = {highest.get(block, block): 0 for block in blocks}
+            yield from ((number, name, "switches", child) for child in children)
             highest |= dict.fromkeys(blocks, name)
 
 
-def _of_yaml(text: str) -> Iterable[tuple[str, str, str]]:
+def _of_yaml(text: str) -> Iterator[_Pair]:
     """Yield the same of topology.yaml: of the topology that is the default, else of the first one."""
     topologies = re.split(r"(?m)^-\s*topology:", text)[1:]
     default = [each for each in topologies if re.search(r"(?m)^\s*cluster_default:\s*true", each)]
-    name = ""
-    for line in (*default, *topologies, "")[0].splitlines():
-        key, _, value = line.partition("#")[0].strip().removeprefix("- ").partition(":")
-        if key in ("switch", "block"):
-            name = value.strip().strip("\"'")
-        elif name and key in ("nodes", "children"):
-            yield name, "nodes" if key == "nodes" else "switches", value.strip()
+    chosen, name = (*default, *topologies, "")[0], None
+    before = text.count("\n", 0, text.find(chosen))
+    for number, line in _lines(chosen):
+        key, _, value = line.strip().removeprefix("- ").partition(":")
+        if key in ("switch", "block"):  # what has no dash is the kind of the topology
+            name = value.strip().strip("\"'") if line.lstrip().startswith("-") or value.strip() else name
+        elif name is not None and key in ("nodes", "children"):
+            yield before + number, name, "nodes" if key == "nodes" else "switches", value.strip()
 
 
-def _of_lines(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield the nodes and their switches of lines such as ``cn[01-16] leaf1 pod1``."""
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        if len(words) > 1 and "=" not in line and ":" not in line:
-            yield from ((node, tuple(words[1:])) for node in expand(words[0]))
+def _of_lines(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the nodes and their switches of lines such as ``cn[01-16] leaf1 pod1``."""
+    found: dict[str, tuple[str, ...]] = {}
+    for number, line in _lines(text):
+        words = line.split()
+        if words and (len(words) == 1 or "=" in line or ":" in line):
+            raise HostListError(
+                f"line {number}: {shortened(line.strip())!r} is no node with its switches; it may be: {HOW}"
+            )
+        for node in _names(number, words[0]) if words else ():
+            if found.setdefault(node, tuple(words[1:])) != tuple(words[1:]):
+                raise HostListError(f"line {number}: the node {shortened(node)} is on {shortened(found[node][0])}, too")
+    return found
 
 
 def _above(switch: str, parent: Mapping[str, str]) -> list[str]:
-    """Return the switches above a switch; a loop ends."""
+    """Return the switches above a switch, up to the first that stands there again."""
     found: list[str] = []
     while (switch := parent.get(switch, "")) and switch not in found:
         found.append(switch)
