@@ -24,11 +24,12 @@ WIDTH = 105
 
 def findings() -> Iterator[str]:
     """Yield the findings that README quotes, each with its command: all but that about the least certain number."""
-    found = "".join(_shown(color=False).partition("\nall ")[0].partition("  OK ")[1:])
+    found = "".join(shown(color=False).partition("\nall ")[0].partition("  OK ")[1:])
     yield from ("```text", *textwrap.dedent(found.partition("  NOISY ")[0]).splitlines(), "```")
 
 
-def _shown(*, color: bool) -> str:
+def shown(*, color: bool) -> str:
+    """Return the screen; ``COLUMNS`` says how wide it is."""
     out = io.StringIO()
     render(read_runs(RECORDS, BENCHMARKS), BENCHMARKS, "table", out, details=Details(color=color))
     return out.getvalue()
@@ -39,7 +40,7 @@ def main() -> None:
     os.environ["COLUMNS"] = str(WIDTH)
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="standard", force_terminal=True)
     console.print(Text("$ volley"))
-    console.print(Text.from_ansi(_shown(color=True)))
+    console.print(Text.from_ansi(shown(color=True)))
     console.save_svg(str(TARGET), title="volley on two H100s")
 
 

@@ -20,6 +20,7 @@ from peers import page as peers
 import figures
 import pages
 import pictures
+import screen
 from volley import cli
 from volley.command.commandline import value_of
 from volley.machine.transports import TRANSPORTS
@@ -210,6 +211,12 @@ def test_pictures_stand_alone_on_any_background(picture: Path) -> None:
         assert not any(
             "http" in value or "@import" in value for value in (*element.attrib.values(), element.text or "")
         )
+
+
+def test_the_picture_of_the_screen_is_what_is_shown_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(screen.WIDTH))
+    drawn = ("".join(each.itertext()) for each in ElementTree.parse(screen.TARGET).getroot().iter(f"{SVG}text"))
+    assert "".join(screen.shown(color=False).split()) in "".join("".join(drawn).split()), "run make pictures"
 
 
 def test_every_picture_is_shown() -> None:
