@@ -69,7 +69,7 @@ Incompatible versions of client|Protocol version has changed => admin: here and 
 slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
 [Mm]unge|(nvalid|generating) (job )?cred|Protocol auth|lock skew => admin: here and there: munge -n | unmunge; date
 CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
-ask launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
+ask (\d+ )?launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
 Plug-in init|plugin stack => admin: what /etc/slurm/plugstack.conf names must be of one version with srun
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
@@ -90,7 +90,7 @@ Permission denied \((publickey|password|gssapi|keyboard|hostbased) => ssh {name}
 connect to host .* Connection refused => an administrator of {name} starts its sshd, or names its port
 ssh: connect to host => see whether {name} is up and its port 22 is open: ping -c 1 {name}
 mux_client|unix_listener|ControlSocket => ssh -o ControlPath=none {name} true works without a shared connection
-Connection (to \S+ )?(closed|reset) by|kex_exchange|banner exchange => ssh -v {name} true shows who closes
+Connection (to \S+ )?(closed|reset) by|kex_ex|banner ex|stdio forw|channel \d => ssh -v {name} true shows who closes
 Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
 ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open|unable to (run|find) => install
 Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricted: => on {name}: chsh -s /bin/bash
@@ -113,7 +113,7 @@ Bus error|\bsignal:? 7\b => on {name}: df -h /dev/shm /dev/hugepages: memory tha
 Operation not permitted|not implemented => on {name}: a container or its kernel forbids it: try --privileged
 No such device|resource busy => admin: on {name}: dmesg shows what is wrong with that device
 No such file|nable to open => on {name}: that path is not there: bind it into the container, or share /dev/shm (ipc)
-[Uu]nreachable|No route|onnection (refused|timed out|reset)|connect.* fail => ping {name}; ip route; open all TCP ports
+nreach|No route|onnect(.* fail|ion (refused|timed|reset|closed))|lost comm => ping {name}; ip route; open all TCP ports
 (?i)cuda (failure|error)|CUDA_ERROR_|cudaError => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
 """
 """What the system says to any program, also to MPI (errno(3), signal(7)), the first that fits, and where to look."""
@@ -160,7 +160,7 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
 _OF_MPI = re.compile(r"\b(prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
 _BELOW_MPI = re.compile(
     r"(srun|slurmstepd|ssh|[a-z]*sh|env): |error while loading shared libraries|execvp error|specified executable"
-    r"|\b(prted|orted|hydra_\w+|\w+_proxy|volley-engine)\b|plm_[rs]sh_agent"
+    r"|^kex_ex|^stdio forw|\b(prted|orted|hydra_\w+|\w+_proxy|volley-engine)\b|plm_[rs]sh_agent"
 )
 """Daemons of launchers and libraries of MPI; lines of srun, ssh, a shell or the loader, and of a launcher about a
 program on a host."""
@@ -168,8 +168,7 @@ _HARMLESS = re.compile(r"[Ww]arning: |going to /tmp instead|^\++ ")
 REMOUNT_SHM = "{sudo}mount -o remount,rw,size=8G /dev/shm"
 _CARD = "{sudo}dmesg | grep mlx; newer firmware or driver, or fewer ranks"
 _LOST = r"port retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_(modify|create_a).* failed|o \w+ (?i:gid)\b"
-_GPUDIRECT = "the card cannot read GPU memory: volley doctor --verbose shows peermem, IOMMU and ACS"
-_NO_GPUDIRECT = "; without it: export NCCL_NET_GDR_LEVEL=LOC UCX_IB_GPU_DIRECT_RDMA=n"
+_GPUDIRECT = "volley doctor -v shows peermem, IOMMU, ACS; or export NCCL_NET_GDR_LEVEL=LOC UCX_IB_GPU_DIRECT_RDMA=n"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
 _UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
@@ -196,7 +195,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
-    (r"ocal protection|completion .*(error |status=)4\b|ibv_reg.* Bad address", f"{_GPUDIRECT}{_NO_GPUDIRECT}"),
+    (r"ocal protection|completion .*(error |status=)4\b|ibv_reg.* Bad address", _GPUDIRECT),
     ("installed CUDA|version is insuff|library libcuda", lambda place, _: f"the driver: {place.install_driver()}"),
     (r"ibv_open_device|uverbs|nable to open device", lambda place, _: place.or_in_container("rdma", _CARD)),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
@@ -224,6 +223,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     ("(?i)nvls|failure 802", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
     ("(?i)cuda.*out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
+    (r"\bECC\b|fallen off|hardware err", lambda place, _: place.admin("{sudo}dmesg | grep Xid; {sudo}nvidia-smi -r")),
     ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
     ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),
 )
@@ -242,7 +242,7 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = False) -> str:
     if known := next(filter(None, ends), ""):
         return known
     between, here = facts.hosts.value, facts.surroundings.value
-    pair = between and job in (between.job, between.device_job)
+    pair = between and job in (between.job, between.device_job, between.nccl.job if between.nccl else None)
     other = quote(lost_host(job.text) or (between.hosts[-1].name if between and pair else here.host if here else ""))
     below = [line for line in _lines(said) if _BELOW_MPI.search(line)]
     if row := _row(_REFUSALS + _ERRNOS, below, other, facts):
@@ -259,7 +259,7 @@ def _around(said: str, facts: Facts) -> str:
     good = [card for card in cards if not re.search(rf"\b{re.escape(card)}\b", said)]
     change = {} if facts.has_gpu and "gpu_init" in said else without_component(said)
     if facts.hosts.value and re.search("NCCL WARN .*([Cc]onnect|no socket interface)", said):
-        change = without_interfaces("nccl", facts.hosts.value.hosts, ())
+        change = without_interfaces("nccl", facts.hosts.value.hosts, ()) or change
     elif 0 < len(good) < len(cards) and "NCCL" not in said:
         change = {"UCX_NET_DEVICES": ",".join(f"{card}:1" for card in good)}
     setting = " ".join(f"{name}={value}" for name, value in change.items())

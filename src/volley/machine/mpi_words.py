@@ -155,6 +155,7 @@ Framework: +(\w+)\W+Component: +(\w+) => OMPI_MCA_\1=^\2
 \b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.[ch]\b => OMPI_MCA_\1=^\2
 LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
 (?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1
+\blibfabric:(?:\d+:\d+::)?(?!core|tcp|sockets)(\w+):\S*<(?:warn|error)> => FI_PROVIDER=^\1
 (?i)gpu_ipc => MPIR_CVAR_CH4_IPC_GPU_P2P_THRESHOLD=2147483647
 ucx function returned => UCX_TLS=self,sm,tcp
 yaksuri_\w*init|MPL_gpu_init|no CUDA-capable device => MPIR_CVAR_ENABLE_GPU=0
@@ -163,6 +164,7 @@ NCCL WARN .*attaching to shared memory => NCCL_CUMEM_HOST_ENABLE=0
 \bshm(utils)?\.cc:\d+ NCCL WARN => NCCL_SHM_DISABLE=1
 NCCL WARN .*[cC]u[mM]em => NCCL_CUMEM_ENABLE=0
 \bcoll_?net\.cc:\d+ NCCL WARN|SHARP => NCCL_COLLNET_ENABLE=0
+NCCL WARN .*\bfe80: => NCCL_SOCKET_FAMILY=AF_INET
 NCCL WARN NET/OFI => NCCL_NET=Socket
 (\bnet_ib\w*\.cc|\bib_plugin\.c|\bibvwrap\.cc?):\d+ NCCL WARN => NCCL_IB_DISABLE=1
 """
