@@ -35,7 +35,7 @@ _ANY_CAUSE = re.compile(
     r"|An? (\w+ )?daemon (failed|has unexpectedly)"
 )
 """How texts begin that name a result with many causes: another line may say which."""
-_UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +")
+_UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +|^\d+<\w+> ")
 _NO_MESSAGE = re.compile(
     r"\++ |slurmstepd: error: (Unable to create|Setting) TMPDIR|.*\b(UCX +(DIAG|INFO|DEBUG|TRACE)|NCCL (INFO|TRACE))\b"
     r"|\[mpiexec@.*(check exit codes|(wait\w*|poll) for event|callback returned|assert \(!?closed"
