@@ -12,10 +12,11 @@ COMMAND = Command(
     name="check",
     help=(
         "Check this machine, or all nodes of a job at once, and name what is bad.\n\n"
-        "Among three or more nodes all ranks measure at the same time, each with 32 partners, so that the time does "
-        "not depend on the number of nodes. A node is slow if it is slower than its neighbors, the nodes on its switch "
-        "and of its kind, towards the same places. Distance is no fault. The exit code is 0 if nothing failed, is "
-        "undecided or was not possible; 1: something failed; 4: undecided; 3: not possible."
+        "Among three or more nodes all ranks measure at the same time, each with 32 partners (96 in a step of srun, "
+        "which has one launch), so that the time does not depend on the number of nodes. A node is slow if it is "
+        "slower than its neighbors, the nodes on its switch and of its kind, towards the same places. Distance is no "
+        "fault. The exit code is 0 if nothing failed, nothing is undecided and everything was possible; 1: something "
+        "failed; 4: undecided; 3: not possible."
     ),
     options="volley.check.options.CheckOptions",
     run=Lazy("volley.check.command.run"),

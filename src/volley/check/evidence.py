@@ -100,6 +100,8 @@ class Judgement:
     """A node that is slower than this, as a fraction, would have been found."""
     hit_from: float = math.inf
     """How much slower a visit must be, as a fraction, to count: what comes and goes and costs less is not seen."""
+    partners: int = 0
+    """With how many others the usual rank was measured."""
 
     @property
     def bad(self) -> list[ClusterPart]:

@@ -14,7 +14,6 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from volley.benchmarks.matrix.rounds import PARTNERS
 from volley.check.cluster import Case
 from volley.check.evidence import ClusterPart, Judgement
 from volley.check.places import Names
@@ -78,7 +77,7 @@ def of_cluster(
             continue
         total = len(set(names.places.node.tolist()))
         seen = f"a node slower by {_percent(judgement.seen_from)} would have been found"
-        good = f"{seen}, among {total} nodes ({count(min(PARTNERS, len(names.ranks) - 1), 'partner')} each)"
+        good = f"{seen}, among {total} nodes ({count(judgement.partners, 'partner')} each)"
         unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
         unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
         yield finding(status="PASS", said=good, evidence="population", remedy=unseen)
