@@ -1,4 +1,7 @@
-"""docs/add-a-benchmark.md followed to the letter: its files are written, its lines added, and the command is there."""
+"""docs/add-a-benchmark.md followed to the letter: its files are written, its lines added, and the command is there.
+
+The C++ of docs/add-a-transport.md compiles.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/add-a-benchmark.md"
 MODULES = ("__init__", "records", "jobs", "results", "page")
 """What the Python of the page is for, in its order."""
 
 
-def blocks(language: str) -> list[str]:
-    return [token.content for token in MarkdownIt().parse(PAGE.read_text("utf-8")) if token.info == language]
+def blocks(language: str, page: str = "add-a-benchmark") -> list[str]:
+    text = (ROOT / f"docs/{page}.md").read_text("utf-8")
+    return [token.content for token in MarkdownIt().parse(text) if token.info == language]
 
 
 def replaced(path: Path, old: str, new: str) -> None:
@@ -68,15 +71,32 @@ def test_the_command_of_the_page_plans_and_shows_records(front: Path, engine: Pa
     assert float(dict(zip(header.split(","), row.split(","), strict=False))["barrier_s"]) == 3e-6
 
 
-@pytest.mark.slow
-def test_the_engine_s_file_compiles(tmp_path: Path) -> None:
+def compiled(source: str, folder: Path) -> None:
+    """Compile a file of the engine; the headers in ``folder`` come before the engine's."""
     compiler = shutil.which("c++")
     if not compiler:
         pytest.skip("there is no C++ compiler here")
-    (source,) = (re.sub(r"^ {3}", "", each, flags=re.MULTILINE) for each in blocks("cpp"))
-    (tmp_path / "barrier.cpp").write_text(source, "utf-8")
+    (folder / "file.cpp").write_text(source, "utf-8")
     json_library = [f"-I{each}" for each in ROOT.glob("build/env/lib/python*/site-packages/nlohmann_json/include")]
     warnings = ("-Wall", "-Wextra", "-Werror")
-    command = [compiler, "-std=c++20", "-fsyntax-only", *warnings, f"-I{ROOT}/engine/src", *json_library]
-    done = subprocess.run([*command, "barrier.cpp"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [compiler, "-std=c++20", "-fsyntax-only", *warnings, "-I.", f"-I{ROOT}/engine/src", *json_library]
+    done = subprocess.run([*command, "file.cpp"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_engine_s_file_compiles(tmp_path: Path) -> None:
+    (source,) = blocks("cpp")
+    compiled(source, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_channels_of_a_transport_compile(tmp_path: Path) -> None:
+    ssend, functions, channel, _wire = blocks("cpp", "add-a-transport")
+    interface = (ROOT / "engine/src/mpi/interface.hpp").read_text("utf-8")
+    (tmp_path / "mpi").mkdir()
+    lines = "".join(f"{line} \\\n" for line in functions.splitlines())
+    text, times = re.subn(r"#define VOLLEY_MPI_FUNCTIONS\(X\) *\\\n", lambda found: found[0] + lines, interface)
+    assert times == 1
+    (tmp_path / "mpi/interface.hpp").write_text(text, "utf-8")
+    compiled(f'#include "transport/host_driven.hpp"\nnamespace volley {{\n{ssend}{channel}}}\n', tmp_path)
