@@ -487,12 +487,12 @@ to findings. So a file can reproduce the problems of a machine: tests/machines c
 findings. Facts contain the environment variables of MPI, UCX, CUDA, NCCL and launchers, and no other variables; `~`
 replaces the home folder. Facts also contain host names, the UUIDs of GPUs and the names of network devices.
 
-**Remedies fit the machine on which doctor runs.** A remedy is a command for this machine's distribution (Debian, Ubuntu, RHEL, SUSE and
-related ones) and architecture, with `sudo` if this user is not root. In a container what systemd, the kernel, its
-modules or a restart must do begins with "on the host:", and options of the container are those of Docker, Podman,
-Apptainer or a pod. In a batch job the remedy is to request more, and doctor never uses more than the job was given; a
-variable is unset only if it is set; a command that disturbs others says so first. Doctor runs none of them; it only tries settings
-for the jobs that it starts itself.
+**Remedies fit the machine on which doctor runs.** A remedy is a command for this machine's distribution (Debian,
+Ubuntu, RHEL, SUSE and related ones) and architecture, with `sudo` if this user is not root. In a container what
+systemd, the kernel, its modules or a restart must do begins with "on the host:", and options of the container are those
+of Docker, Podman, Apptainer or a pod. In a batch job the remedy is to request more, and doctor never uses more than the
+job was given; a variable is unset only if it is set; a command that disturbs others says so first. Doctor runs none of
+them; it only tries settings for the jobs that it starts itself.
 """
 
 
