@@ -75,8 +75,8 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
         far = sorted({rank for part in below if part.reason != "unsure" for rank in part.ranks})
         kept = kept or list(_standing_out(clean, places, one_way=one_way))
         kept = kept or [ClusterPart("group", "undecided", far, "coarse", seen)]
-    met = np.unique(np.sort(np.stack([pairs.first, pairs.second]), axis=0), axis=1)
-    partners = int(np.median(np.bincount(met.ravel(), minlength=ranks)))
+    met = np.unique(np.minimum(pairs.first, pairs.second) * ranks + np.maximum(pairs.first, pairs.second))
+    partners = int(np.median(np.bincount(np.concatenate([met // ranks, met % ranks]), minlength=ranks)))
     return Judgement([*wrong, *kept], missing, seen, hit_from, partners)
 
 
