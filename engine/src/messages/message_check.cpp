@@ -3,13 +3,14 @@
 namespace volley {
 
 void MessageCheck::fill(const CheckedMessages& of) {
-  if (of.verifier == nullptr || (filled_ == of.bytes && kind_ == of.verifier->kind())) return;
+  const std::pair lengths(of.bytes, of.places_bytes);
+  if (of.verifier == nullptr || (filled_ == lengths && kind_ == of.verifier->kind())) return;
   ++fills_;
   number_ = 0;
   arrived_.reset();
   checked_by_ = nullptr;
   of.verifier->fill(of.send, of.places_bytes + of.bytes + fill_room_bytes, seed(of, of.sends, fills_));
-  filled_ = of.bytes;
+  filled_ = lengths;
   kind_ = of.verifier->kind();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "messages/memory.hpp"
 
@@ -59,8 +60,9 @@ class MessageCheck {
     return {seed(of, of.receives, fills_), number_ * message_step_words + of.before_bytes / sizeof(std::uint64_t)};
   }
 
-  std::uint64_t fills_ = 0;               // so far; the number of a fill is part of its contents
-  std::optional<std::size_t> filled_;     // the size for which the send buffer holds the last fill
+  std::uint64_t fills_ = 0;  // so far; the number of a fill is part of its contents
+  // The size of messages, and of their places, for which the send buffer holds the last fill.
+  std::optional<std::pair<std::size_t, std::size_t>> filled_;
   int kind_ = 0;                          // of its contents, see Verifier::kind()
   std::uint64_t number_ = 0;              // of the last message that was expected
   std::optional<std::uint64_t> arrived_;  // the message of the fill that the receive buffer holds; none: unknown
