@@ -40,9 +40,33 @@ void each_size_and_each_pass_has_guards_of_its_own() {
   }
 }
 
+// Messages that have one place and messages of the same size that have two share a buffer, in turns.
+void a_place_that_the_last_fill_left_out_is_filled() {
+  constexpr std::size_t stride = 3072;
+  const auto memory = make_host_memory();
+  const Buffers buffers = memory->reserve(2 * stride);
+  MessageCheck messages;
+  const CheckedMessages one{.verifier = memory.get(), .send = buffers.send, .recv = buffers.recv, .bytes = 1000};
+  CheckedMessages second = one;
+  second.recv += stride;
+  second.places_bytes = second.before_bytes = stride;
+  for (int turn = 0; turn < 2; ++turn) {
+    exchange(messages, one);
+    CheckedMessages other = one;
+    other.bytes = 500;
+    exchange(messages, other);
+    exchange(messages, one);
+    messages.fill(second);
+    const std::size_t offset = messages.expect_next(second, false);
+    std::memcpy(second.recv, second.send + stride + offset, second.bytes);
+    EXPECT(!messages.check(second));
+  }
+}
+
 }  // namespace
 
 int main() {
   each_size_and_each_pass_has_guards_of_its_own();
+  a_place_that_the_last_fill_left_out_is_filled();
   return test::finish();
 }

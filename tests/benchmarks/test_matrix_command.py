@@ -72,7 +72,7 @@ def test_where_ranks_share_cpus_no_pair_is_measured_again(volley: Command) -> No
     assert "again" not in done.err
 
 
-@pytest.mark.slow  # about seven launches
+@pytest.mark.long
 def test_a_delayed_pair_is_measured_again_and_flagged(volley: Command) -> None:
     done = volley(*DELAYED, "--iterations", "20", "--ranks", "4", "--remeasure")
     assert done.code == 0, done.err

@@ -17,6 +17,7 @@ COLD = (*QUICK, "--cold-cache")
 STAY = {"host/persistent": "its requests are made for one place", "host/partitioned": "its requests are made for"}
 
 
+@pytest.mark.slow
 def test_every_transport_in_host_memory_is_sound_and_every_fault_is_found(volley: Command) -> None:
     sound = ("host", "host/nonblocking", "host/vector", "host/put", "host/put/fence", "host/get", "null")
     faulty = tuple(f"host+{fault}" for fault in DATA)

@@ -81,7 +81,7 @@ def example(name: str, *words: str | Path, volley: Path) -> subprocess.Completed
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow  # twelve launches
+@pytest.mark.long
 def test_the_gate_lets_a_fast_machine_pass_and_no_other(volley_command: Path) -> None:
     good, bad = (example("gate.py", most_us, "1e-6", volley=volley_command) for most_us in ("1e6", "1e-6"))
     assert (good.returncode, good.stdout) == (0, "12 points measured, 0 too slow, 0 wrong or missing\n"), good.stderr

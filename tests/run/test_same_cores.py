@@ -44,6 +44,7 @@ def test_another_run_on_the_same_cores_is_noticed_until_it_ends(
     assert "another volley" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_check_of_several_layers_says_it_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
