@@ -258,10 +258,11 @@ def test_a_variable_of_nccl_is_misspelt_where_its_library_names_another(
 @pytest.mark.parametrize(
     ("setting", "library", "off"),
     [
-        ("OMPI_MCA_btl_vader_single_copy_mechanism=none", "openmpi", True),
-        ("OMPI_MCA_btl_vader_single_copy_mechanism=xpmem", "openmpi", False),
-        ("OMPI_MCA_smsc=^xpmem,cma", "openmpi", True),
-        ("OMPI_MCA_smsc=^xpmem", "openmpi", False),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism=none", "openmpi 4", True),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism=xpmem", "openmpi 4", False),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism=none", "openmpi 5", False),
+        ("OMPI_MCA_smsc=^xpmem,cma", "openmpi 5", True),
+        ("OMPI_MCA_smsc=^xpmem", "openmpi 5", False),
         ("OMPI_MCA_smsc=^cma", "mpich", False),
         ("MPIR_CVAR_CH4_CMA_ENABLE=0", "mpich", True),
         ("MPIR_CVAR_CH4_CMA_ENABLE=1", "mpich", False),

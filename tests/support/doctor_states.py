@@ -240,7 +240,7 @@ STATES: dict[str, dict[str, Any]] = {
         "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
         "surroundings": {**AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
     },
-    "MPI is told to copy messages twice": {"environment": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}},
+    "MPI is told to copy messages twice": {"environment": {"OMPI_MCA_smsc": "^cma"}},
     "a parameter of Open MPI is misspelt": {
         "environment": {"OMPI_MCA_btl_tcp_if_incldue": "eth0"},
         "stack": {"misspelt": {"OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"}},

@@ -179,8 +179,11 @@ class TransportSet {
       arena.capacity = std::max(arena.capacity, cold);
       arena.messages = std::make_shared<MessageCheck>();
       watchdog_.progress();
-      std::string problem =
-          agreed_reason(group_, problem_of([&] { arena.buffers = arena.memory->reserve(arena.capacity); }));
+      std::string problem = agreed_reason(group_, problem_of([&] {
+        arena.buffers = arena.memory->reserve(arena.capacity);
+        // Linux finds a page when it is first written, which takes longer than a message: not while one is timed.
+        if (cold > 0) arena.memory->poison(arena.buffers.recv, cold, 0);
+      }));
       if (!problem.empty()) problem = "buffers for its messages cannot be allocated: " + problem;
       for (auto& candidate : candidates_) {
         if (candidate.arena == key && candidate.reason.empty()) candidate.reason = problem;

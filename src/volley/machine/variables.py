@@ -83,7 +83,8 @@ def names_no_device(name: str, value: str, devices: Collection[str]) -> bool:
 
 _NO = "=(0|no|n|off|false|f|disable)$"
 _SINGLE_COPY_OFF = {
-    "openmpi": r"OMPI_MCA_(btl_vader_single_copy_mechanism=(none|emulated)$|smsc=\^(.*,)?cma(,|$))",
+    "openmpi 4": r"OMPI_MCA_btl_vader_single_copy_mechanism=(none|emulated)$",
+    "openmpi 5": r"OMPI_MCA_smsc=\^(.*,)?cma(,|$)",
     "mpich": rf"MPIR_CVAR_CH4_CMA_ENABLE{_NO}",
     "intel": rf"I_MPI_SHM_CMA{_NO}",
     "UCX": r"UCX_TLS=(\^(.*,)?(cma|sm|shm)(,|$)|(?!\^)(?!(.*,)?(all|sm|shm|cma|knem|xpmem)(,|$)))",

@@ -395,7 +395,8 @@ def cma(facts: Facts) -> DoctorFinding:
     found = require(facts.limits, "process_vm_readv", "cat /proc/sys/kernel/yama/ptrace_scope")
     place, job = place_of(facts), facts.mpi_host.value
     if found.cma_error is None:
-        uses = {facts.mpi_family, *(["UCX"] if job and job.protocols else [])}
+        version = re.match(r"Open MPI v(\d)", job.library or "") if job else None
+        uses = {f"openmpi {version[1]}" if version else facts.mpi_family, *(["UCX"] if job and job.protocols else [])}
         if not (names := without_single_copy(facts.environment, uses)):
             return good("a process read its sibling's memory (process_vm_readv)")
         told = join_words(f"{name}={facts.environment[name]}" for name in names)
