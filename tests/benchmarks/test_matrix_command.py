@@ -19,6 +19,7 @@ from volley.benchmarks.matrix.records import RankMatrixRow
 FEW = ("--iterations", "3", "--latency", "8", "--bandwidth", "4k", "--window", "4")
 
 
+@pytest.mark.slow
 def test_every_pair_of_four_ranks_is_measured_and_verified(volley: Command) -> None:
     """In every mode, with wrong data and without time for all pairs: engine/tests/mpi_rank_matrix.cpp."""
     words = ("--ranks", "4", "-t", "host,host/persistent", "--mode", "loaded", "--no-remeasure", "--format", "csv")

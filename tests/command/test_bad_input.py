@@ -247,6 +247,7 @@ def test_a_file_without_an_end_is_not_read_to_its_end(
 FROM = ("--from", str(MACHINES / "h200x4" / "facts.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [("show", str(EXAMPLES / "rank-matrix.jsonl")), ("topo", *FROM, "-o", "-"), ("--help",)],

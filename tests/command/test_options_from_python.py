@@ -121,6 +121,7 @@ def test_every_option_of_every_command(command: Command, own: Option) -> None:
             assert parsed(command, [*others, *words]) == expected
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_options_together_give_the_plan_of_the_command_line(data: st.DataObject) -> None:
     command = data.draw(st.sampled_from(COMMANDS))

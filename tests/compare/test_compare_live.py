@@ -104,6 +104,7 @@ def test_a_change_is_found_in_spite_of_drift(fake: str, tmp_path: Path, capsys: 
     assert "a.jsonl exists" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_three_command_lines_are_compared_with_the_first(fake: str, tmp_path: Path, capsys: Capture) -> None:
     write_launches(tmp_path, a_round=3)
     words = ["compare", "--live", fake, f"FACTOR=1.05 {fake}", fake, "--launches"]

@@ -55,6 +55,7 @@ def test_an_end_without_a_word_is_a_fact() -> None:
     assert isolated("call", lambda: os._exit(7), int, 10).error == "it ended with status 7 and said nothing"
 
 
+@pytest.mark.slow
 def test_a_hang_is_a_fact_and_ends_with_all_it_started(tmp_path: Path) -> None:
     def hang() -> None:
         child = subprocess.Popen(["sleep", "600"])

@@ -119,6 +119,7 @@ def test_a_capture_that_is_stopped_leaves_the_file_as_it_was(
 # --------------------------------------------------------------------------------------------- this machine
 
 
+@pytest.mark.slow
 def test_this_machine_is_captured_and_judged(volley: Command, tmp_path: Path) -> None:
     file = tmp_path / "facts.json"
     done = volley("doctor", "--format", "json", "--capture", str(file), **BUSY)
@@ -132,6 +133,7 @@ def test_this_machine_is_captured_and_judged(volley: Command, tmp_path: Path) ->
     assert (again.code, again.out) == (done.code, done.out)
 
 
+@pytest.mark.slow
 def test_inside_a_launcher_the_ranks_of_the_job_are_judged(volley: Command) -> None:
     done = volley("doctor", "--format", "json", before=volley.mpirun(2))
     assert done.code in {0, 1}, done.err
@@ -147,6 +149,7 @@ def test_inside_a_launcher_kept_facts_are_judged_once(volley: Command) -> None:
     assert len(msgspec.json.decode(done.out, type=Diagnosis).findings) == sum(not check.hosts for check in CHECKS)
 
 
+@pytest.mark.slow
 def test_a_library_of_mpi_that_does_not_load_is_the_one_finding(volley: Command, tmp_path: Path) -> None:
     """What the engine was built with is known all the same."""
     for name in ("bin/mpirun", "bin/orted", "lib/libmpi.so.40"):

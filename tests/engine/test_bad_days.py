@@ -105,6 +105,7 @@ def compiled(folder: Path, function: str) -> Path:
     return library
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_at_the_end_of_mpi_is_ended(engine: Path, tmp_path: Path) -> None:
     library = compiled(tmp_path, "int MPI_Finalize(void) { return pause(); }")
     alone = {"plan": 2, "benchmark": "self_send", "transports": ["host"], "world_size": 1, "watchdog_s": 1}
@@ -192,6 +193,7 @@ def test_what_was_measured_before_ctrl_c_is_kept_and_shown(volley: Command, tmp_
     assert shown.out.splitlines()[1].startswith("host,8,")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_rank_leaves_what_was_measured(volley: Command, tmp_path: Path, rank: int) -> None:
     records = tmp_path / "out.jsonl"
@@ -233,6 +235,7 @@ def test_nothing_outlives_a_front_end_that_was_killed(volley: Command, tmp_path:
     assert volley("show", str(records), "--format", "csv").out.splitlines()[1].startswith("host,8,")
 
 
+@pytest.mark.slow
 def test_ranks_do_not_outlive_their_launcher(volley: Command, tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
 

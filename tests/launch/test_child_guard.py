@@ -40,6 +40,7 @@ child.wait()
 """
 
 
+@pytest.mark.slow
 def test_a_killed_parent_takes_its_child_along_with_one_signal(tmp_path: Path) -> None:
     said, scratch = tmp_path / "said", tmp_path / "scratch"
     (scratch / "left by a killed launcher").mkdir(parents=True)

@@ -96,6 +96,7 @@ def test_the_gate_says_why_nothing_can_be_measured(volley_command: Path, monkeyp
     assert "VOLLEY_ENGINE" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_engine_alone_writes_records(volley_command: Path, tmp_path: Path) -> None:
     done = example("engine_alone.sh", tmp_path, volley=volley_command)
     assert done.returncode == 0, done.stderr

@@ -231,6 +231,7 @@ def test_pictures_are_dark_where_the_page_is(write: Any) -> None:
         assert all(f'[{name}="{light}"]{{{name}:#' in style for name, light in used)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_short_is_shown_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     short, out = tmp_path / "short.jsonl", tmp_path / "short.html"

@@ -138,6 +138,7 @@ def test_wrong_data_is_reported_though_another_rank_has_found_it(volley: Command
     assert f"records: {done.records[0].file}" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_any_number_of_ranks_can_be_asked_what_works(volley: Command, ranks: int) -> None:
     for before, words in ((volley.mpirun(ranks), ()), ((), ("--ranks", str(ranks)))):

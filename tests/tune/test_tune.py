@@ -352,6 +352,7 @@ def test_settings_that_crash_hang_or_corrupt_are_reported_and_the_search_goes_on
     assert os.environ.get("VOLLEY_FAKE") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launches", "proven"), [(1, False), (3, False), (command.TRIALS + 1 + 3, False), (command.TRIALS + 1 + 25, True)]
 )
