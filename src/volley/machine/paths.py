@@ -30,7 +30,7 @@ PortXmitData)."""
 SMALLEST_COUNTED = 1 << 12
 """Below this the library's own headers are a large part of a message: packets are counted there, and no bytes."""
 SMALLEST_OVER_PCIE = 1 << 16
-"""Below this the commands for a GPU are a large part of what its PCIe counts: 5 KiB for a message of 4 KiB on an H200."""
+"""Below this a GPU's PCIe counts mostly commands: 5 KiB for a message of 4 KiB on an H200."""
 PEER_ACCESS = "peer access"
 _DIRECT = re.compile(rf"cuda_ipc|\bP2P/|{PEER_ACCESS}")
 """In the words of UCX and NCCL, and of CUDA's own transports: one GPU reads or writes the memory of the other."""
