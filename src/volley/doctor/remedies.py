@@ -16,6 +16,7 @@ from volley.machine.job_facts import JobFacts
 from volley.machine.mpi_words import ALLOW_ROOT, LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
+from volley.machine.variables import tuned
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
@@ -271,3 +272,8 @@ def unset_one_of(said: str, place: Place) -> str:
     """Return the command that unsets variables of this shell which a sentence names: all but one where they clash."""
     named = [name for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]{5,}\b", said)) if name in place.environment]
     return place.unset(named[:-1] or named)
+
+
+def settings_for(facts: Facts, *libraries: str) -> list[str]:
+    """Return the variables that may change what the transports of these libraries do."""
+    return [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, libraries)]
