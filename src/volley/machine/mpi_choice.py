@@ -127,13 +127,12 @@ def _at(path: str) -> Choice | None:
         raise UserError(f"--mpi {path}: there is no such file or folder")
     if ".so" not in os.path.basename(path):
         return _of_launcher(path, family_of(path))
-    prefix = os.path.dirname(path)
-    while prefix != "/":  # the library may be in lib/x86_64-linux-gnu
-        prefix = os.path.dirname(prefix)
-        for launcher in _launchers(os.path.join(prefix, "bin")):
-            family = family_of(launcher)
-            if os.path.basename(path) in _LIBRARIES.get(family, ()):
-                return Choice(path, launcher, family, _source(prefix))
+    for prefix in dict.fromkeys((os.path.dirname(path), os.path.realpath(os.path.dirname(path)))):  # /lib is /usr/lib
+        while (prefix := os.path.dirname(prefix)) != "/":
+            for launcher in _launchers(os.path.join(prefix, "bin")):
+                family = family_of(launcher)
+                if os.path.basename(path) in _LIBRARIES.get(family, ()):
+                    return Choice(path, launcher, family, _source(prefix))
     return Choice(path, None, _family_of_library(path), "site")
 
 
