@@ -17,7 +17,8 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from doctor_states import GOOD, STATES
+from doctor_states import AROUND, GOOD, MLX5, RANKS, RDMA, STATES, failed
+from doctor_states import hosts as between
 from machine_facts import changed
 from volley.command.option_values import hosts as read_hosts
 from volley.doctor.checks import diagnose
@@ -236,8 +237,7 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
         "PREFIXES",
         "pmix",
     )
-    unknown = misspelt({"UCX_TSL": "tcp", **{f"OMPI_MCA_{name}": "1" for name in fine}}, known)
-    assert unknown == {"OMPI_MCA_btl_openib_if_include": "", "OMPI_MCA_rmaps_base_x": ""}
+    assert misspelt({"UCX_TSL": "tcp", **{f"OMPI_MCA_{name}": "1" for name in fine}}, known) == {}
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, known) == {
         "OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"
     }
@@ -289,8 +289,49 @@ def test_variables_of_mpich_and_intel_mpi_are_misspelt_where_their_libraries_nam
     assert misspelt(
         {**fine, "MPIR_CVAR_NOLOCL": "1", "I_MPI_FABRIC": "shm", "MPIR_CVAR_CH4_CMA_ENABEL": "0"}, known
     ) == {
-        **dict.fromkeys(["MPIR_CVAR_OF_ANOTHER_VERSION", "I_MPI_ROOT"], ""),
         "MPIR_CVAR_NOLOCL": "MPIR_CVAR_NOLOCAL",
         "I_MPI_FABRIC": "I_MPI_FABRICS",
         "MPIR_CVAR_CH4_CMA_ENABEL": "MPIR_CVAR_CH4_CMA_ENABLE",
     }
+
+
+def test_tcp_is_tried_in_place_of_rdma_and_is_a_way_around_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if hosts.SETTING.match(name)]:
+        monkeypatch.delenv(name)
+    both = [HostFacts(name=name, interfaces={"eth0": f"192.0.2.{number}/24"}) for number, name in enumerate("ab", 1)]
+    for family in ("openmpi", "mpich", "intel"):
+        tried = [trial for trial, *_ in hosts._changes(both, family, ["it hangs"])]
+        assert tried
+        assert all(trial.goes_around for trial in tried)
+        job = {**failed("Open MPI 5.0.11: the variables of a job on another host"), "text": ["it hangs"]}
+        trial = {**msgspec.to_builtins(tried[-1]), "works": True}
+        found = {each.check: each for each in diagnose(changed(GOOD, hosts={**between(job), "trial": trial})).findings}
+        assert tried[-1].change in found["MPI between hosts"].remedy
+        assert "switches off RDMA" in found["MPI between hosts"].remedy
+        assert found["interfaces"].status == "good"
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "idle", "named"),
+    [("mlx5_1", "mlx5_0", ["mlx5_1"], True), ("mlx5_0", "mlx5_1", ["mlx5_1"], False), ("mlx5_1", "mlx5_0", [], False)],
+)
+def test_a_card_far_from_its_rank_is_named_where_a_near_one_is_idle(
+    near: str, far: str, idle: list[str], named: bool
+) -> None:
+    places = [
+        {"kind": "nic", "address": f"0000:{number}1:00.0", "names": [name], "cores": cores}
+        for number, (name, cores) in enumerate(((near, "0-31"), (far, "32-63")))
+    ]
+    card = {**MLX5, "sent": 1.0, "received": 1.0}
+    ends = [{"rank": rank, "host": host, "devices": [card]} for rank, host in enumerate((RANKS[0]["host"], "b"))]
+    path = {"library": "UCX", "protocol": "rc_mlx5", "ends": ends, "idle": [{**MLX5, "name": name} for name in idle]}
+    facts = changed(
+        GOOD,
+        **RDMA,
+        limits={"memlock_bytes": None},
+        topology={"places": places},
+        surroundings={**AROUND, "host": RANKS[0]["host"]},
+        hosts=between(path=path),
+    )
+    (found,) = (each for each in diagnose(facts).findings if each.check == "MPI between hosts")
+    assert ("far from rank 0" in found.said, "UCX_NET_DEVICES=mlx5_1:1" in found.remedy) == (named, named)

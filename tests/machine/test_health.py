@@ -14,7 +14,11 @@ from volley.machine.health import XIDS, faults, of_xids
 
 
 def gpus(*each: dict[str, Any], name: str = "NVIDIA H200") -> list[Gpu]:
-    usual = {"nvlinks": [NvLink(link=number) for number in range(18)], "clocks_event_reasons": []}
+    usual = {
+        "nvlinks": [NvLink(link=number) for number in range(18)],
+        "clocks_event_reasons": [],
+        "power_limit_w": 700.0,
+    }
     return [Gpu(**{"index": n, "uuid": f"GPU-{n}", "name": name, **usual, **change}) for n, change in enumerate(each)]
 
 
@@ -49,6 +53,7 @@ def test_good_gpus_have_no_fault() -> None:
             "reset clocks",
         ),
         ({"sm_clock_set_hz": 900, "sm_clock_default_hz": 1500}, "by a setting", False, "reset clocks"),
+        ({"power_limit_w": 350.0}, "limited to 350 W, others of its kind to 700 W", False, "power limit"),
     ],
 )
 def test_the_gpu_that_differs_is_named(change: dict[str, Any], words: str, broken: bool, end: str) -> None:

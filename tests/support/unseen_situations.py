@@ -13,7 +13,20 @@ from typing import Any
 
 from doctor_states import AROUND, NO_DRIVER, hosts
 from further_situations import _both
-from reported_situations import ALONE, DOCKER, GOOD_JOB, POD, SLURM, SYSTEM, Situation, all_ended, ended, nccl, pair
+from reported_situations import (
+    ALONE,
+    DOCKER,
+    GOOD_JOB,
+    POD,
+    SLURM,
+    SYSTEM,
+    Situation,
+    all_ended,
+    ended,
+    engine,
+    nccl,
+    pair,
+)
 
 _FILE = Path(__file__).parents[1] / "unseen_situations.txt"
 _MERGED = {"system": SYSTEM, "surroundings": AROUND}
@@ -29,11 +42,14 @@ def _changes(where: str, text: list[str], facts: dict[str, Any]) -> dict[str, An
         "MPI": all_ended(*text, trials=[]),
         "MPI, no GPU": alone,
         "MPI, GPU memory": {"mpi_device": job, "trials": []},
+        "engine": engine("\n".join(text)),
         "srun": {"launcher": ended(*text, launcher="srun", reason=ALONE)},
+        "launcher jsrun": {"launcher": ended(*text, launcher="jsrun", reason=ALONE)},
         "launcher inside": {"launcher": ended(*text, launcher="mpich", inside=True, reason=ALONE)},
         "host b": {"hosts": pair({}, {"error": "\n".join(text)}, ended("x"))},
         "NCCL": failed,
         "NCCL between hosts": {"hosts": {**pair(a, b, GOOD_JOB), **failed, "paths": []}},
+        "NCCL channel NET/Socket/0": {"hosts": {**pair(a, b, GOOD_JOB), "nccl": nccl("NET/Socket/0"), "paths": []}},
         "MPI between hosts": {"hosts": pair(a, b, job)},
         "MPI between hosts, GPU memory": {"hosts": hosts(device=job)},
     }
@@ -48,7 +64,8 @@ def _situation(block: str) -> tuple[str, Situation]:
     text = [line[2:] for line in lines if line.startswith("  ")]
     changes = _changes(fields["in"], text, json.loads(fields.get("facts", "{}")))
     never, said = fields.get("never", "$^"), fields.get("said", "")
-    return name, Situation(source, changes, fields["finding"], "broken", fields["remedy"], never, said)
+    status: Any = fields.get("status", "broken")
+    return name, Situation(source, changes, fields["finding"], status, fields["remedy"], never, said)
 
 
 def situations(text: str) -> dict[str, Situation]:

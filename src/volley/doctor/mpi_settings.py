@@ -74,8 +74,11 @@ def settings_of(family: str) -> MpiSettings:
     return _SETTINGS.get(family, MpiSettings())
 
 
-def without_interfaces(family: str, hosts: Sequence[HostFacts], said: Sequence[str]) -> dict[str, str]:
-    """Return the variables that keep an MPI from interfaces that lead to no other host; nothing where there are none.
+def without_interfaces(
+    family: str, hosts: Sequence[HostFacts], said: Sequence[str], *, choose: bool = False
+) -> dict[str, str]:
+    """Return the variables that keep an MPI from interfaces that lead to no other host; nothing where there are none,
+    or, to ``choose``, those that name the first one that leads to another host.
 
     They are those of containers and virtual machines, those at no address of which another host arrived, and all but
     the first one of a network: another card than that which was asked may answer, or none.  ``said`` is the text of the
@@ -90,10 +93,14 @@ def without_interfaces(family: str, hosts: Sequence[HostFacts], said: Sequence[s
         networks = {name: _network(each) for name, each in host.interfaces.items() if name not in away}
         away |= {name for name, its in networks.items() if [*networks.values()].index(its) < [*networks].index(name)}
     others = [name for host in hosts[:1] for name in host.interfaces if name not in {"lo", *away}]
-    if not away or not others:
+    if not others or not (away or choose):
         return {}
-    value = ",".join(["127.0.0.0/8", *sorted(away)]) if family == "openmpi" else others[0]
-    return dict.fromkeys(settings_of(family).interfaces, value)
+    variables = settings_of(family).interfaces
+    if family != "openmpi":
+        return dict.fromkeys(variables, others[0])
+    if away:
+        return dict.fromkeys(variables, ",".join(["127.0.0.0/8", *sorted(away)]))
+    return {name.replace("exclude", "include"): _network(hosts[0].interfaces[others[0]]) for name in variables}
 
 
 def _network(address: str) -> str:

@@ -16,7 +16,6 @@ from volley.machine.job_facts import JobFacts
 from volley.machine.mpi_words import ALLOW_ROOT, LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
-from volley.machine.variables import tuned
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
@@ -70,11 +69,13 @@ Incompatible versions of client|Protocol version has changed => admin: here and 
 slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
 [Mm]unge|(nvalid|generating) (job )?cred|Protocol auth|lock skew => admin: here and there: munge -n | unmunge; date
 CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
+[Cc]onnect (IO|io)\b => ping {name}; open all TCP ports, or those of SrunPortRange in slurm.conf
 ask (\d+ )?launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
 Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
+\bcgroup\b|[Pp]rolog\b|task_p_|task plugins|\bpyxis|enroot => admin: on {name}: {sudo}journalctl -u slurmd
 Plug-in init|plugin stack => admin: what /etc/slurm/plugstack.conf names must be of one version with srun
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
-(directory: '|on file )(ssh|srun)\b|plm_[rs]sh_agent: => install the client here: {client}
+(directory: '|on file |usable ")(ssh|srun)\b|launching agents|plm_[rs]sh_agent: => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
 Could not resolve hostname => look for a mistake in the name {name}: getent hosts {name}
 pam_slurm_adopt|no active jobs on this node => run on hosts of your own job: squeue --me
@@ -101,21 +102,28 @@ Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricte
 there, or what an administrator does.  Nothing is advised about ssh unless these are its words.  Sources: the messages
 of Slurm, OpenSSH and pam_slurm_adopt."""
 _ERRNOS = r"""
-^(?!.*not permitted).*(\bibv_|\bmlx\d|\bQP\b|create qp) => admin: {sudo}dmesg | grep mlx; newer firmware, or fewer ranks
+^(?!.*not permitted).*(ibv_|mlx\d|\bQP\b|create qp) => admin: {sudo}dmesg | grep mlx; newer firmware or UCX; fewer ranks
 No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp /dev/shm; remove what is not needed
 Stale file|endpoint is not conn|\B/.*Input/output error => admin: a file system of {name} is gone: mount it again
+allocate shared|shm_open|shmem_|shared memory seg => on {name}: df -h /dev/shm; ls -l /dev/shm: remove what is left
 Out [Oo]f [Mm]emory|Cannot allocate memory|Not enough memory => on {name}: free -m, and the limit of the job's memory
+(fail\w+|unable) to allocate => on {name}: free -m, and the limit of the job's memory
 Too many open files => ulimit -n 4096, here and on {name}
 [Cc]annot fork|[Rr]esource temporarily unavailable => on {name}: ulimit -u, and the processes of this user
 /tmp/|session dir|bind\(\) => export TMPDIR=/dev/shm, or another folder of this host and container alone
+[Tt]emp\w* dir|\bmkdir|unlink|backing file|rendezvous file => export TMPDIR=/dev/shm, or another folder of this host
 Read-only file|Permission denied => on {name}: ls -ld the folders of that path: this user may not use what is there
 Address already in use|assign requested address => on {name}: ss -tlnp; getent hosts $(hostname); ip address
 Bus error|\bsignal:? 7\b => on {name}: df -h /dev/shm /dev/hugepages: memory that ranks share has no room
 Operation not permitted|not implemented => on {name}: a container or its kernel forbids it: try --privileged
 No such device|resource busy => admin: on {name}: dmesg shows what is wrong with that device
 No such file|nable to open => on {name}: that path is not there: bind it into the container, or share /dev/shm (ipc)
+(?i)MCA (var|par)|invalid value|deprecated|limit" => grep -v ^# ~/.openmpi/mca-params.conf, and that of the site
+allocation|NODEFILE|within a job|available nodes|Error initializing RM => launch
 nreach|No route|onnect(.* fail|ion (refused|timed|reset|closed))|lost comm => ping {name}; ip route; open all TCP ports
-(?i)cuda (failure|error)|CUDA_ERROR_|cudaError => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
+\bTCP\b|handshake|hung up|disconnected => ping {name}; ip route; open all TCP ports
+ied unexpectedly|execve|find (the|an) exec|Illegal instr => install
+(?i:cuda (failure|error))|CUDA_E|\bcu(da)?[A-Z]\w+(:| failed) => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
 """
 """What the system says to any program, also to MPI (errno(3), signal(7)), the first that fits, and where to look."""
 
@@ -132,6 +140,8 @@ def _row(rows: str, lines: Sequence[str], host: str, facts: Facts) -> tuple[str,
             if remedy == "install" and stack and stack.mpi_source != "wheel" and _OF_MPI.search(line):
                 paths = "or name its folders in PATH and LD_LIBRARY_PATH at the top of ~/.bashrc there"
                 return line, f"install {stack.described or 'that MPI'} at the same path on {host}, {paths}"
+            if remedy == "launch":
+                return line, place.launch_here()
             if remedy == "install":
                 return line, f"install volley at the same path on {host}: {install_volley(facts)}"
             client = place.distribution.package("srun" if "srun" in line else "ssh")
@@ -158,7 +168,7 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     return said, unset_one_of(said, place) or f"to see it again, {again}"
 
 
-_OF_MPI = re.compile(r"\b(prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
+_OF_MPI = re.compile(r"\b(daemon|prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
 _BELOW_MPI = re.compile(
     r"(srun|slurmstepd|ssh|[a-z]*sh|env): |error while loading shared libraries|execvp error|specified executable"
     r"|^kex_ex|^stdio forw|\b(prted|orted|hydra_\w+|\w+_proxy|volley-engine)\b|plm_[rs]sh_agent"
@@ -172,18 +182,27 @@ _LOST = r"port retry count|RETRY_EXC|completion .*(error |status=)12\b|ibv_(modi
 _GPUDIRECT = "volley doctor -v shows peermem, IOMMU, ACS; or export NCCL_NET_GDR_LEVEL=LOC UCX_IB_GPU_DIRECT_RDMA=n"
 _GIDS = "show_gids on both hosts: UCX_IB_GID_INDEX=N (NCCL_IB_GID_INDEX) chooses the GID of one network"
 _KILLED = r"oom.kill|OOM Killed|Out Of Memory| 9 \(Killed|\(signal 9|\bmem(ory)?\b.* exceed|exceed.* mem|MEMLIMIT"
-_UNREACHED = r"Destination is unreachable|no (\w+ )+transport to\b"
-_NO_PMI = r"mpi/pmix|Invalid MPI type|not built with SLURM's PMI|No PMIx server was reachable"
+_UNREACHED = r"(?<!failed: )Destination is unreachable|no (\w+ )+transport to\b"
+_NO_PMI = r"mpi/pmix|Invalid MPI type|not built with (SLURM|ALPS)|No PMIx server was reachable"
 _FABRIC = "{sudo}systemctl stop nvidia-fabricmanager; {sudo}nvidia-smi -r; {sudo}systemctl start nvidia-fabricmanager"
+_VADER = "OMPI_MCA_btl_vader_single_copy_mechanism"
+_PORT = "ibstat; {sudo}dmesg | grep -i -e mlx -e link: a port went down: look at its cable and the switch"
 _KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_hostnames=1"
 _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
 _VERSIONS = r"(?i)ta unpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (in|mis)(compat|match)"
 _VERSIONS += "|wrong (type|magic)|message truncated|ext3x_client|undefined symbol: (?!slurm)|symbol lookup error"
+_VERSIONS += "|compressed|magic string|different size in shared"
 _ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p; env: they need the same versions and variables"
 _BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|JSM|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
+_BATCH_STARTS += "|plm:(?!rsh|ssh)|resource allocator"
 """What fails where a launcher asks the batch system for processes, or is not started by it."""
+_OPTIONAL = re.compile("LOG_CAT_|(?i:hcol|sharp_)")
+"""Words of what MPI does as well without."""
+_IS_FREE = re.compile("_if_|_IF|coll=|gds=")
+"""Settings that take nothing away."""
+_OF_INTERFACES = re.compile(r"(?i)\b(network |IP )?interfaces?\b|\bIP address|\bsubnet|inbound|NCCL WARN .*connect")
 _AGENTS = re.compile(r"\w+_(agent|LAUNCHER_EXEC|BOOTSTRAP_EXEC)$")
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"plan: \$.*: unknown ", lambda _, facts: install_volley(facts)),  # an engine that is older than this package
@@ -191,6 +210,8 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
     (_KILLED, lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom"), "memory")),
+    ("port error|async event|[Ll]ink (is )?down", lambda place, _: place.admin(_PORT)),
+    (r"/var/spool/slurm|pmixp_mkdir", lambda place, _: place.admin("df -h /var/spool; {sudo}journalctl -u slurmd")),
     (r"(?i)\bp_?key\b", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
     (r"(?i)\bp_?key\b", "cat /sys/class/infiniband/*/ports/*/pkeys/* on both hosts: they need one partition"),
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
@@ -208,40 +229,56 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_VERSIONS, lambda place, _: place.unset(["LD_LIBRARY_PATH"]) or _ONE_VERSION),
     ("slots|More processors|no allocated|already filled", lambda place, _: place.more("--hosts a:2,b:2: two for each")),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
-    (rf"{_NO_PMI}|PMI2?_\w+ returned", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
+    (rf"{_NO_PMI}|PMI2?_\w+ (returned|failed)", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
     (_NO_PMI, lambda _, facts: f"volley --launcher {'openmpi' if facts.mpi_family in ('', 'openmpi') else 'mpich'}"),
     ("change wdir|not chdir|change .*working directory", "cd ~  # or another folder that each host has"),
     ("attempt to run as root", f"export {' '.join(f'{name}={value}' for name, value in ALLOW_ROOT.items())}"),
     ("too long for the Unix domain socket|File name too long", "export TMPDIR=/tmp"),
     (r"/proc/\d+/fd/\S+ .*failed", "export UCX_POSIX_USE_PROC_LINK=n"),
-    (NO_CMA.pattern, "export UCX_TLS=^cma OMPI_MCA_smsc=^cma  # large messages are then copied twice"),
+    (NO_CMA.pattern, f"export UCX_TLS=^cma OMPI_MCA_smsc=^cma {_VADER}=none  # large messages are then copied twice"),
     (_UNREACHED, lambda place, _: place.unset(("UCX_TLS", "UCX_NET_DEVICES")) or "ucx_info -d must agree on the hosts"),
     (r"hfi units|assign_context|PSM2? .*can't open|OFI .*No space left", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
     (r"OFI [\w() ]*failed", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
     (r"OFI [\w() ]*failed", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
     ("find sysfs|PMIX_ERR_NOT_SUPPORTED", "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs all of /sys"),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
-    ("(?i)nvls|failure 802", lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0"),
+    (
+        "(?i)nvls|failure 802|system not yet initialized",
+        lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0",
+    ),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
-    ("(?i)cuda.*out of memory", "nvidia-smi shows the processes that have the GPU's memory: wait for their end"),
-    (r"\bECC\b|fallen off|hardware err", lambda place, _: place.admin("{sudo}dmesg | grep Xid; {sudo}nvidia-smi -r")),
+    ("(?i)cuda.*(out of mem|busy or unav)", "nvidia-smi shows the processes that have the GPU: wait for their end"),
+    (r"\bMPS\b", lambda place, _: place.unset(["CUDA_MPS_PIPE_DIRECTORY"])),
+    (r"\bMPS\b", "echo quit | nvidia-cuda-mps-control; nvidia-cuda-mps-control -d, as the user of the ranks"),
+    ("cu(da)?Ipc", "export UCX_TLS=^cuda_ipc OMPI_MCA_btl_smcuda_use_cuda_ipc=0"),
+    (
+        r"\bECC\b|fallen off|hardware err|NVLink.* err",
+        lambda place, _: place.admin("{sudo}dmesg | grep Xid; {sudo}nvidia-smi -r", "all GPUs"),
+    ),
     ("GTL library is not", f"{_GTL}, or install volley again with the GPU's craype-accel module"),
+    (
+        r"cpubind|\b[Bb]ind(ing)? (to|a|the|proc|pol)|unbound",
+        "mpirun --bind-to none, mpiexec -bind-to none or srun --cpu-bind=none; or more CPUs",
+    ),
     ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),
 )
 """What MPI or a launcher says of a job that failed, and what ends it (messages of UCX, NCCL, libfabric, PRRTE, Open
 MPI, MPICH, Intel MPI and Slurm): the first that fits and can be done here."""
 
 
-def end_of_job(job: JobFacts, facts: Facts, *, look: bool = False) -> str:
+def end_of_job(job: JobFacts, facts: Facts, *, look: bool = True) -> str:
     """Return what ends the failure of a job, where its words have a reason that is known; else an empty text.
 
     What srun, ssh, a shell or the loader said is about the host that was lost, the other host, or this one.  What MPI
     itself advises comes next, then what does without the part that failed; with ``look``, at last what to look at.
     """
     place, said = place_of(facts), "\n".join([*job.text, job.why])
-    ends = (each if isinstance(each, str) else each(place, facts) for words, each in _ENDS if re.search(words, said))
-    if known := next(filter(None, ends), ""):
-        return known
+    if _OPTIONAL.search(said) and (around := _around(said, facts)):
+        return around
+    for scope in (job.why, said):
+        ends = (each if isinstance(each, str) else each(place, facts) for at, each in _ENDS if re.search(at, scope))
+        if known := next(filter(None, ends), ""):
+            return known
     between, here = facts.hosts.value, facts.surroundings.value
     pair = between and job in (between.job, between.device_job, between.nccl.job if between.nccl else None)
     other = quote(lost_host(job.text) or (between.hosts[-1].name if between and pair else here.host if here else ""))
@@ -249,7 +286,7 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = False) -> str:
     if row := _row(_REFUSALS + _ERRNOS, below, other, facts):
         return row[1]
     if agent := next((name for name in facts.environment if _AGENTS.match(name) and "daemon" in said), ""):
-        return f'"${agent}" {other} true must work: it is there in place of ssh'
+        return f'"${agent}" {other} true must work: MPI starts its daemons by it'
     row = _row(_ERRNOS, [job.why], other, facts) if look else None
     return advice_in(job.text) or unset_one_of(job.why, place) or _around(said, facts) or (row[1] if row else "")
 
@@ -259,21 +296,18 @@ def _around(said: str, facts: Facts) -> str:
     cards = facts.bus.value.infiniband if facts.bus.value else []
     good = [card for card in cards if not re.search(rf"\b{re.escape(card)}\b", said)]
     change = {} if facts.has_gpu and "gpu_init" in said else without_component(said)
-    if facts.hosts.value and re.search("NCCL WARN .*([Cc]onnect|no socket interface)", said):
-        change = without_interfaces("nccl", facts.hosts.value.hosts, ()) or change
+    if facts.hosts.value and _OF_INTERFACES.search(said):
+        family = "nccl" if "NCCL WARN" in said else facts.mpi_family
+        change = change or without_interfaces(family, facts.hosts.value.hosts, said.splitlines(), choose=True)
     elif 0 < len(good) < len(cards) and "NCCL" not in said:
         change = {"UCX_NET_DEVICES": ",".join(f"{card}:1" for card in good)}
     setting = " ".join(f"{name}={value}" for name, value in change.items())
-    around = f"export {setting}  # a way around the problem, without what GPU memory or RDMA may need"
-    return place_of(facts).unset(change) or around * bool(change)
+    lost = "  # a way around the problem, without what GPU memory or RDMA may need" * (not _IS_FREE.search(setting))
+    return place_of(facts).unset(change) or f"export {setting}{lost}" * bool(change)
 
 
 def unset_one_of(said: str, place: Place) -> str:
     """Return the command that unsets variables of this shell which a sentence names: all but one where they clash."""
-    named = [name for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]{5,}\b", said)) if name in place.environment]
+    of_words = {name.partition("_MCA_")[2] or name: name for name in place.environment}
+    named = [of_words[word] for word in dict.fromkeys(re.findall(r"\b\w{6,}\b", said)) if word in of_words]
     return place.unset(named[:-1] or named)
-
-
-def settings_for(facts: Facts, *libraries: str) -> list[str]:
-    """Return the variables that may change what the transports of these libraries do."""
-    return [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, libraries)]

@@ -167,7 +167,6 @@ def isolated(
             error=error,
             skipped=answer.get("skipped"),
             own=answer.get("own", False),
-            remedy=answer.get("remedy", ""),
             said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
         )
 
@@ -192,7 +191,7 @@ def _run(work: Callable[[], Any], guard: ChildGuard, answers: int, printed: int,
         except Skip as skip:
             answer = {"skipped": str(skip)}
         except UserError as error:
-            answer = {"error": error.reason, "remedy": error.remedy}
+            answer = {"error": str(error)}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}", "own": True}
         with os.fdopen(answers, "wb") as file:

@@ -15,7 +15,7 @@ from volley.machine.hardware import SLOWDOWNS, Gpu
 from volley.text import count, join_words
 
 Part = Literal["NVLink", "PCIe", "memory", "clocks", "driver"]
-End = Literal["reset", "replace", "reset clocks", "reboot", "look"]
+End = Literal["reset", "replace", "reset clocks", "power limit", "reboot", "look"]
 
 XIDS: dict[int, tuple[str, End]] = {
     48: ("a memory error that ECC could not correct", "reset"),
@@ -48,6 +48,8 @@ _SETTINGS = ("applications clocks setting", "display clock setting", "sync boost
 """NVML's reasons for clocks that somebody set."""
 _HELD_BELOW = 0.5
 """Defaults of products are higher parts of their largest clock than this, but for a T4, which reports ``idle``."""
+_ALIKE = 0.05
+"""Limits of power that differ by less are of one product; somebody set a lower one (``nvidia-smi -pl``)."""
 _USUAL = {"NVLink recovery errors": 10, "PCIe replays": 1_000_000}
 _USUAL_ERRORS, _TIMES = 10_000, 10
 """Links recover a few times when they are trained; corrected errors are counted on every link and in every memory, and
@@ -153,6 +155,10 @@ def _of_memory(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
 def _of_clocks(gpus: Sequence[Gpu]) -> Iterator[GpuFault]:
     for gpu in gpus:
         reasons = gpu.clocks_event_reasons or ()
+        most_w = max((each.power_limit_w or 0.0 for each in gpus if each.name == gpu.name), default=0.0)
+        if gpu.power_limit_w and gpu.power_limit_w < most_w * (1.0 - _ALIKE):
+            said = f"limited to {gpu.power_limit_w:.0f} W, others of its kind to {most_w:.0f} W"
+            yield GpuFault("clocks", gpu.index, said, end="power limit")
         if slow := join_words(reason for reason in reasons if reason in SLOWDOWNS):
             yield GpuFault("clocks", gpu.index, slow)
         most, now = gpu.sm_clock_max_hz, gpu.sm_clock_hz

@@ -43,7 +43,7 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     ompi_info: str | None = None  # path of the ompi_info beside that mpirun
     ompi_cuda: bool | None = None  # its mpi_built_with_cuda_support
     ompi_pml: list[str] = []  # its point-to-point layers
-    misspelt: dict[str, str] = {}  # variables that it does not name, and the one that is nearly spelt so, if any
+    misspelt: dict[str, str] = {}  # variables that are no parameter of it, and the one that is nearly spelt so
     other_mpirun: str | None = None  # the mpirun on PATH, where it is another one
 
 
@@ -157,8 +157,13 @@ class TrialFacts(Fact, frozen=True, kw_only=True):
         if self.settings:
             return self.change
         lost = "shared memory" if "NOLOCAL" in self.change else "RDMA"
-        around = re.search(r"tcp\b(?!_)|\^ofi|NOLOCAL|FABRICS=ofi", self.change)
-        return f"export {self.change}{f'  # a way around the problem: it switches off {lost}' if around else ''}"
+        said = f"  # a way around the problem: it switches off {lost}" if self.goes_around else ""
+        return f"export {self.change}{said}"
+
+    @property
+    def goes_around(self) -> bool:
+        """Whether it switches off a part of MPI that was asked for, as what failed may need."""
+        return not self.settings and bool(re.search(r"tcp\b(?!_)|\^ofi|NOLOCAL|FABRICS=ofi", self.change))
 
 
 class PairFacts(Fact, frozen=True, kw_only=True):

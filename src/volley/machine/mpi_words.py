@@ -15,6 +15,7 @@ _FIRST_CAUSES = (
     re.compile(r"error while loading shared libraries: .*"),
     re.compile(r"symbol lookup error: .*"),
     re.compile(r"Could not resolve hostname .*|Host key verification failed.*|.*Permission denied \(publickey.*"),
+    re.compile(r"^ssh: .*"),
     re.compile(r"\w+: fatal: .*"),  # srun
     re.compile(r"(?:ba|z|k|tc|c|fi)?sh: .*(?:not found|No such file).*"),  # the shell of another host
     re.compile(r"UCX +WARN +(network device .* is not available.*)"),
@@ -44,13 +45,13 @@ _NO_MESSAGE = re.compile(
 """The trace of a shell; what a library says of what it does; how an error passes through Hydra."""
 _DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
 """``Component: openib``, below the sentences of Open MPI."""
-_OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit code|Node|PID|Location|System call")
+_OF_ADDRESS = re.compile(r"Host|Local host|Process \d|Daemon exit status|Exit code|Node|PID|Location|Local PID")
 _STACK = re.compile(r"\w+\((?:\d+|[^()]*)\)\.*: *(.*)")
 """``MPIDU_Init_shm_alloc(178)...: unable to allocate shared memory``."""
 _LAST_CAUSES = (
     re.compile(r"^ *(/\S+: .*)\. +Sorry!"),  # what kept Open MPI from its texts
     re.compile(r"EXIT STRING: (.*)"),
-    re.compile(r"process rank \d+ .* exited on signal 9 \(Killed\)"),
+    re.compile(r"process rank \d+ .* exited on signal [479] \(.*\)"),
     re.compile(r"^\[mpiexec@.*?\] (?:Error:|\w+ \(.*?\):) (.*)"),
     re.compile(
         r"((?:PMIX ERROR|PRTE ERROR|OPAL ERROR|ORTE_ERROR_LOG): (?!PMIX_ERROR\b|E(rror|RROR)\b).*?)(?= in file|$)"
@@ -98,9 +99,9 @@ LIMITS_MET = {
 """What shows a limit of this shell or host that a job met, and the words for it."""
 
 
-LOCKED_MEMORY = re.compile("max locked memory|memlock|ibv_(reg|create|alloc)|completion queue")
+LOCKED_MEMORY = re.compile("locked memory|memlock|ibv_(reg|create|alloc)|completion queue|Cannot allocate memory")
 """What fails where the limit of locked memory is low, as one of several causes."""
-NO_CMA = re.compile(r"process_vm_(read|write)v|Read -1, expected \d+, errno = 1\b")
+NO_CMA = re.compile(r"process_vm_(read|write)v|Read -1, expected|CMA (support )?is not avail|\bknem\b|ptrace settings")
 """What UCX and Open MPI say where they may not read another rank's memory."""
 
 
@@ -152,8 +153,11 @@ _COMPONENTS = r"""
 Framework: +(bfrops|gds|p(?:compress|mdl|net|reg|sec|sensor|stat|tl))\W+Component: +(\w+) => PMIX_MCA_\1=^\2
 Framework: +(\w+)\W+Component: +(\w+) => OMPI_MCA_\1=^\2
 \b(?:mm_)?(xpmem|posix|sysv|cma|knem|cuda_ipc|gdr_copy|[dr]c_mlx5|ud_mlx5)\w*\.c:.*UCX +(?:ERROR|FATAL) => UCX_TLS=^\1
+\b(bfrops|gds|psec|preg|pnet|pmdl|pcompress)_(?!base|hash)([a-z0-9]+)(?:_\w+)?\.c\b => PMIX_MCA_\1=^\2
 \b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.[ch]\b => OMPI_MCA_\1=^\2
 LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
+OpenFabrics|openib => OMPI_MCA_btl=^openib
+OFI MTL|OFI Libfabric => OMPI_MCA_mtl=^ofi
 (?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1
 \blibfabric:(?:\d+:\d+::)?(?!core|tcp|sockets)(\w+):\S*<(?:warn|error)> => FI_PROVIDER=^\1
 (?i)gpu_ipc => MPIR_CVAR_CH4_IPC_GPU_P2P_THRESHOLD=2147483647

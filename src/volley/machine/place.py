@@ -189,7 +189,9 @@ class Place:
         return self.start_with(need) if self.container else otherwise
 
     def launch_here(self) -> str:
-        """Return how ranks start inside this job, when the launcher of the MPI cannot start them."""
+        """Return how ranks start inside a job, when the launcher of the MPI cannot start them."""
+        if not self.batch:
+            return "start volley in a job of the batch system: salloc -n 2, qsub -I, bsub -n 2 -Is, flux alloc -n 2"
         how = {"slurm": "srun -n 2", "flux": "flux run -n 2"}.get(self.batch, "the mpiexec of the site: mpiexec -n 2")
         look = {"lsf": "blaunch hostname", "pbs": "pbsdsh hostname", "age": "qrsh -inherit HOST hostname"}.get(
             self.batch

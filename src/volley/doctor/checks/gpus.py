@@ -175,6 +175,8 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
     shown = "; ".join(f"GPU {', '.join(str(each.gpu) for each in those)}: {said}" for said, those in alike.items())
     numbers = ",".join(dict.fromkeys(str(each.gpu) for each in found if each.end == worst.end))
     place, smi = place_of(facts), f"{{sudo}}nvidia-smi -i {numbers}"
+    kinds = {gpu.name for gpu in facts.gpus if gpu.index in [each.gpu for each in found]}
+    most_w = max((gpu.power_limit_w or 0.0 for gpu in facts.gpus if gpu.name in kinds), default=0.0)
     look = f"{place.admin('{sudo}dmesg | grep -i xid')}; nvidia-smi -q -i {numbers}"
     if "NVLink" in worst.said + worst.part:
         again = place.admin("{sudo}systemctl restart nvidia-fabricmanager", "everybody who uses its GPUs")
@@ -186,6 +188,7 @@ def _judged(found: Sequence[GpuFault], facts: Facts, call: str, explains: tuple[
         "reset": place.admin(f"{smi} -r", f"all processes of GPU {numbers}"),
         "replace": place.hardware(f"replace GPU {numbers}; nvidia-smi -q -d ROW_REMAPPER -i {numbers} shows its rows"),
         "reset clocks": place.admin(f"{smi} -rac; {smi} -rgc", f"whoever set the clocks of GPU {numbers}"),
+        "power limit": place.admin(f"{{sudo}}nvidia-smi -i {numbers} -pl {most_w:.0f}", "whoever limited its power"),
         "clocks": f"nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE -i {numbers}{heat}",
         "PCIe": place.hardware(_RESEAT),
         "memory": f"nvidia-smi -q -d ECC,ROW_REMAPPER -i {numbers}: a number that keeps growing is a fault",

@@ -25,10 +25,11 @@ from volley.machine.facts import Facts
 from volley.machine.fallbacks import fallback
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
 from volley.machine.mpi_words import limit_in
+from volley.machine.paths import RunPath
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
 from volley.text import join_few, join_words
-from volley.units import format_sig, format_size
+from volley.units import format_cpulist, format_sig, format_size, parse_cpulist
 
 _JOB = "MPI between hosts"
 _MOST_DIFFERENCES = 10
@@ -157,7 +158,7 @@ def alike(facts: Facts) -> DoctorFinding:
     found.sort(key=lambda each: (not each[0].startswith(met), "locked" in each[0]))  # that which the job met first
     (said, remedy), *rest = found
     also = tuple(f"{each}; {its}" for each, its in rest[:_MOST_DIFFERENCES])
-    return replace(warning(said, "the same query on each host", remedy, (_JOB,)), also=also)
+    return replace(warning(said, "the same query on each host", remedy, (_JOB, "NCCL between hosts")), also=also)
 
 
 def interfaces(facts: Facts) -> DoctorFinding:
@@ -166,7 +167,7 @@ def interfaces(facts: Facts) -> DoctorFinding:
     shared = Counter(each for host in hosts for name, each in host.interfaces.items() if name != "lo")
     twice = [each for each, times in shared.items() if times > 1]
     trial, why = None if found.job.complete else found.trial, f"{found.job.command_line}: {found.job.why}"
-    if trial and trial.works:
+    if trial and trial.works and not trial.goes_around:
         it = "it" if len(trial.settings) == 1 else "them"
         said = f"{join_words(trial.settings)}: MPI fails with {it} between the hosts and works without {it}"
         if not trial.settings:
@@ -204,14 +205,15 @@ def between(facts: Facts) -> DoctorFinding:
     job, points = found.job, found.job.delivered("host")
     names = [host.name for host in found.hosts if not host.error] or ["A", "B"]
     if not job.complete or not points:
-        known = end_of_job(job, facts, look=True)
+        around = found.trial.remedy if found.trial and found.trial.works and found.trial.goes_around else ""
+        known = "; until then, ".join(filter(None, [end_of_job(job, facts), around]))
         again = SEND if len(names) == 2 else "volley collective"
         remedy = known or f"{again} --hosts {quote(','.join(names))}  # shows the whole output"
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     on_gpus, alone = found.device_job, facts.mpi_device.value
     if on_gpus and not on_gpus.sends_gpu_memory and (alone is None or alone.sends_gpu_memory):
         again = f"{SEND} -t aware --hosts {quote(','.join(names))}  # shows the whole output"
-        remedy = end_of_job(on_gpus, facts, look=True) or again
+        remedy = end_of_job(on_gpus, facts) or again
         said = "MPI sends host memory between the hosts, but not GPU memory"
         return job_failed(on_gpus, said, remedy, BETWEEN_SIZES[-1])
     path = next((each for each in reversed(found.paths) if each.transport == "host"), None)
@@ -227,12 +229,34 @@ def between(facts: Facts) -> DoctorFinding:
         if place.container and unknown and path.idle[0].rdma and not slow.unset:
             remedy = f"{place.start_with('rdma')}; then {remedy}"
         return warning(f"MPI works between the hosts, but {slow.text}", evidence, remedy)
+    if path and path.library == "UCX" and (far := _far_card(path, facts)):
+        return far
     rdma = facts.bus.value.infiniband if facts.bus.value else []
     if path and path.kind == "TCP" and rdma:
         look = f"ibstat on each host shows whether a port of {join_words(rdma)} is up"
         said = f"MPI works between the hosts, but not over RDMA: {join_words(rdma)} carried nothing; {said}"
         return warning(said, evidence, look)
     return good(said)
+
+
+def _far_card(path: RunPath, facts: Facts) -> DoctorFinding | None:
+    """Return the finding about a card of this host that is far from the cores of its rank, while a near one is idle."""
+    here = facts.surroundings.value.host if facts.surroundings.value else ""
+    places = facts.topology.value.places if facts.topology.value else []
+    for rank in _hosts(facts).job.ranks:
+        used = [each.name for end in path.ends if end.rank == rank.rank for each in end.devices if each.rdma]
+        near = {
+            name: any(core in part for part in parse_cpulist(place.cores) for core in rank.cores)
+            for place in places
+            for name in place.names
+            if place.cores
+        }
+        better = [each.name for each in path.idle if each.rdma and near.get(each.name)]
+        if rank.host == here and used and better and not any(near.get(name, True) for name in used):
+            said = f"{join_words(used)} carried the bytes, far from rank {rank.rank}, and {better[0]} is near it"
+            evidence = f"sched_getaffinity: {format_cpulist(rank.cores)}; local_cpulist of the cards"
+            return warning(said, evidence, f"export UCX_NET_DEVICES={better[0]}:1")
+    return None
 
 
 def gpudirect(facts: Facts) -> DoctorFinding:

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from volley.command.options import JobOptions
-from volley.doctor.mpi_settings import without_interfaces
+from volley.doctor.mpi_settings import settings_of, without_interfaces
 from volley.doctor.probes import jobs, remote
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
@@ -271,8 +271,8 @@ def _trial(
 
 
 def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> Iterator[jobs.Change]:
-    """Yield variables that name what one host lacks, or that the failure names; then interfaces that lead nowhere, and
-    other variables, while there is time."""
+    """Yield variables that name what one host lacks, or that the failure names; then interfaces that lead nowhere;
+    then, while there is time, other variables, and TCP in place of RDMA."""
     until = time.monotonic() + _OTHERS_S
     names = [each for each in os.environ if SETTING.match(each)]
     missing = [each for each in names if any(names_no_device(each, os.environ[each], one.interfaces) for one in found)]
@@ -282,6 +282,12 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
     intel = "Intel" in found[0].settings.get("MPI", "")
     if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error], said):
         yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added
-    for name in names if not any(each.error for each in found) else ():
-        if name not in blamed and not name.startswith("LD_") and time.monotonic() < until:
-            yield jobs.without([name])
+    if any(each.error for each in found):
+        return
+    others = [jobs.without([name]) for name in names if name not in blamed and not name.startswith("LD_")]
+    for added in settings_of("intel" if intel else family).around:
+        if "tcp" in added.values() or "self,tcp" in added.values():
+            others.append((TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added))
+    for change in others:
+        if time.monotonic() < until:
+            yield change
