@@ -143,6 +143,12 @@ NCCL = (
             "scatter": "scatter",
         }.items()
     ),
+    Row("-d half, bfloat16, int32, fp8e4m3", "volley collective -t nccl --element bfloat16", "of NCCL alone"),
+    Row("-o max", "volley collective --operation allreduce --reduction max"),
+    Row(
+        "-d of other types; -o min, prod, avg, mulsum", "", "the result is checked bit for bit, whatever is added first"
+    ),
+    Row("-G, in place", "", "each sample ends with a message of its own, which a graph or a sum in place has not"),
     Row("hypercube_perf", "", "it is an exchange of its own, made of ncclSend and ncclRecv"),
 )
 NVBANDWIDTH = (

@@ -27,11 +27,28 @@ namespace {
 
 constexpr std::uint64_t seed = 12345;
 
+// What is reduced and how; the first two are sums to which all contribute, of the others each word is one rank's.
+struct Kind {
+  Element element;
+  Reduction reduction = Reduction::sum;
+};
+constexpr std::array<Kind, 7> kinds{{{Element::float32},
+                                     {Element::int32},
+                                     {Element::float32, Reduction::max},
+                                     {Element::int32, Reduction::max},
+                                     {Element::float16},
+                                     {Element::bfloat16},
+                                     {Element::float8_e4m3}}};
+
 // All but the barrier, as rank `self` takes part in them: with blocks of one length, and of three where that can be.
-std::vector<Collective> every_collective(Element element, int ranks, int self) {
+std::vector<Collective> every_collective(Kind kind, int ranks, int self) {
   std::vector<Collective> all;
   for (int number = 1; number < operations; ++number) {
-    const Collective made{static_cast<Operation>(number), element, ranks, self};
+    const Collective made{.operation = static_cast<Operation>(number),
+                          .element = kind.element,
+                          .ranks = ranks,
+                          .self = self,
+                          .reduction = kind.reduction};
     if (made.among_neighbors() && ranks < 3) continue;
     Collective& each = all.emplace_back(made);
     if (!each.traits().own_counts) continue;
@@ -72,13 +89,40 @@ void contributions_differ() {
   EXPECT(max_ranks(Element::float32) > 2000 && max_ranks(Element::int32) > max_ranks(Element::float32));
 }
 
+// The words of one rank in each place add up to what is expected, whatever is summed first; each rank has some, and the
+// numbers are not so small that arithmetic could take them for 0, nor so large that a sum is no number.
+void packed_contributions_add_up() {
+  for (const Kind& kind : std::span(kinds).subspan(2)) {
+    for (const int ranks : {2, 3, 64, 100000}) {
+      const Collective collective{
+          .operation = Operation::allreduce, .element = kind.element, .ranks = ranks, .reduction = kind.reduction};
+      const auto of = contributed(collective, 4096, seed).of;
+      std::set<int> contributors;
+      for (std::uint64_t position = 0; position < 300; ++position) {
+        std::uint32_t all = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const std::uint32_t mine = of.element(rank, position);
+          EXPECT(mine == 0 || (all == 0 && of.contributor(position) == rank));
+          all |= mine;
+        }
+        EXPECT(all == of.element(Contributions::sum, position));
+        EXPECT(of.element(Contributions::sum_of_first(1), position) == of.element(0, position));
+        for (std::uint32_t shift = 0; shift < 32; shift += of.packed_bits)
+          EXPECT((all >> shift & ((std::uint64_t{1} << of.packed_bits) - 1)) >> (of.packed_bits - 3) == 1);
+        contributors.insert(of.contributor(position));
+      }
+      EXPECT(contributors.size() == std::min<std::size_t>(300, static_cast<std::size_t>(ranks)));
+    }
+  }
+}
+
 // One result of each operation: right as it should be, wrong with any bit flipped, any element missing, or shifted.
 void every_wrong_element_is_found() {
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(120);
-  for (const auto element : {Element::float32, Element::int32}) {
+  for (const Kind& kind : kinds) {
     for (const int self : {0, 1, 2}) {
-      for (const Collective& collective : every_collective(element, 3, self)) {
+      for (const Collective& collective : every_collective(kind, 3, self)) {
         const std::uint64_t bytes = collective.whole(120);
         const std::uint64_t received = collective.received_bytes(bytes);
         if (received == 0) continue;
@@ -101,6 +145,10 @@ void every_wrong_element_is_found() {
         EXPECT(found([&](std::byte* at) { std::memmove(at, at + element_bytes, received - element_bytes); }));
         for (std::uint64_t one = 0; one < received; one += element_bytes) {
           for (std::uint64_t other = one + element_bytes; other < received; other += element_bytes) {
+            const auto equal = [&](const Elements& of) {
+              return of.at(one / element_bytes) == of.at(other / element_bytes);
+            };
+            if (equal(expected(collective, bytes, seed))) continue;  // of a scan: nothing of later ranks
             EXPECT(found([&](std::byte* at) { std::swap_ranges(at + one, at + one + element_bytes, at + other); }));
           }
         }
@@ -199,8 +247,9 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Collecti
 }
 
 void broken_collectives_are_found(const Context& context, const RankGroup& group) {
-  for (const auto element : {Element::float32, Element::int32}) {
-    for (const Collective& collective : every_collective(element, group.size(), group.self)) {
+  for (const Kind& kind : kinds) {
+    for (const Collective& collective : every_collective(kind, group.size(), group.self)) {
+      if (traits_of(kind.element).bits < 32 && collective.reduces()) continue;  // MPI has no such type
       for (const char* transport : {"host", "host/nonblocking", "host/persistent"}) {
         if (!find_transport(transport)->make()->unavailable(context, group).empty()) continue;
         const auto broken = [&](Fault fault) { return wrong(fault, context, group, collective, transport); };
@@ -242,6 +291,17 @@ void wrong_results_are_explained() {
       EXPECT(explained(-1, 2) == "it lacks what rank 2 contributed");
       EXPECT(explained(1, 0) == "it counts what rank 0 contributed twice");
     }
+  }
+  const Collective half{.operation = Operation::allreduce, .element = Element::float16, .ranks = 3};
+  const Elements right = expected(half, bytes, seed);
+  for (std::uint64_t word = 0; word < 3; ++word) {
+    CollectiveVerifier lacking(half, bytes, *memory);
+    lacking.poison(buffers.recv, bytes, seed);
+    memory->write(buffers.recv, bytes, right);
+    std::memset(buffers.recv + word * element_bytes, 0, element_bytes);
+    EXPECT(lacking.check(buffers.recv, bytes, seed).has_value());
+    EXPECT(lacking.diagnosis() ==
+           "it lacks what rank " + std::to_string(right.of.contributor(right.position + word)) + " contributed");
   }
   const Collective broadcast{Operation::broadcast, Element::float32, 3, 2};
   CollectiveVerifier verifier(broadcast, bytes, *memory);
@@ -288,6 +348,7 @@ int main() {
   {
     Context context = make_context(Options{}, place(Options{}));
     if (context.size == 1) contributions_differ();
+    if (context.size == 1) packed_contributions_add_up();
     if (context.size == 1) every_wrong_element_is_found();
     if (context.size == 1) wrong_results_are_explained();
     if (context.size == 1) messages_in_place_of_poison_are_verified();

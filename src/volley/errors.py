@@ -18,6 +18,11 @@ class UserError(Exception):
 
     exit_code: int = EXIT_USAGE
 
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        """``remedy``: what ends the problem, where doctor shows it apart from the reason; else the reason has it."""
+        super().__init__(f"{reason}; {remedy}" if remedy else reason)
+        self.reason, self.remedy = reason, remedy
+
 
 class MachineError(UserError):
     """A valid request that this machine cannot run: the message says why."""

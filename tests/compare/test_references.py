@@ -225,14 +225,17 @@ def test_host_memory_is_not_compared_by_the_kind_of_gpu(home: Path, capsys: Capt
         assert (" the reference h200" in capsys.readouterr().out) == compared
 
 
-def test_a_solver_on_two_nodes_is_not_compared_with_a_reference_of_one(home: Path, capsys: Capture) -> None:
+def test_a_solver_on_two_nodes_or_on_one_gpu_is_not_compared_with_a_reference_of_two_gpus(
+    home: Path, capsys: Capture
+) -> None:
     log = read_runs(ROOT / "results/h200-x2/jacobi.jsonl", BENCHMARKS)[-1]
     one, two = log.run.ranks
     assert cli.main(["show", str(write(home / "one-node.jsonl", [log]))]) == 0
     assert "as fast as the reference h200-x2" in capsys.readouterr().out
-    log.run = msgspec.structs.replace(log.run, ranks=[one, msgspec.structs.replace(two, node=1, host="other")])
-    assert cli.main(["show", str(write(home / "two-nodes.jsonl", [log]))]) == 0
-    assert " the reference h200" not in capsys.readouterr().out
+    for other in (msgspec.structs.replace(two, node=1, host="other"), msgspec.structs.replace(two, device=one.device)):
+        log.run = msgspec.structs.replace(log.run, ranks=[one, other])
+        assert cli.main(["show", str(write(home / f"{other.host}.jsonl", [log]))]) == 0
+        assert " the reference h200" not in capsys.readouterr().out
 
 
 def test_a_run_on_the_same_gpus_is_compared_with_the_reference_by_itself(capsys: Capture) -> None:

@@ -78,9 +78,10 @@ def test_what_an_error_says_is_kept() -> None:
     assert (probe.error, probe.said) == ("ValueError: unexpected", "before")
 
     def refuse() -> None:
-        raise MachineError("there is no engine")
+        raise MachineError("there is no engine", "build it")
 
-    assert isolated("call", refuse, int, 10).error == "there is no engine"
+    refused = isolated("call", refuse, int, 10)
+    assert (refused.error, refused.remedy) == ("there is no engine", "build it")
 
 
 def test_a_probe_may_have_nothing_to_try() -> None:

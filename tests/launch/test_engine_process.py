@@ -183,6 +183,19 @@ def test_a_launcher_that_outlives_its_ranks_is_killed(
     assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
 
 
+def test_a_launcher_that_outlives_ranks_which_never_began_is_killed(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Open MPI 5.0 sometimes where MPI_Init fails: nobody asks how the ranks ended."""
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(signals, "_CLEANUP_S", 0.1)
+    monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.3, end_s=0.3))
+    hangs = OUTLIVES.partition('"$@"')[0] + '"$@" </dev/null 2>/dev/null &\nexec sleep 600\n'
+    (bin_folder / "mpirun").write_text(hangs, encoding="utf-8")
+    assert measure("--watchdog", "20") == 1
+    assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
+
+
 def test_ranks_with_a_session_of_their_own_are_seen(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -437,11 +437,15 @@ def test_ranks_that_share_a_gpu_count_the_messages_of_both() -> None:
     inside = between_gpus({"NVLink": 0.0, "PCIe": 0.01}, GPU_UCX, joined=False, addresses=shared, transport="aware")
     assert inside.words().startswith("memory of the GPU: UCX, ")
     outside = between_gpus({"NVLink": 0.0, "PCIe": 2.2}, [], joined=False, addresses=shared, transport="aware")
-    assert (outside.over(), outside.counted) == ("PCIe", pytest.approx(1.1))
+    assert (outside.words(), outside.counted) == ("memory of the host over PCIe", pytest.approx(1.1))
+    others = between_gpus({"PCIe": 2.2}, GPU_UCX, joined=False, addresses=shared, transport="aware")
+    assert others.words().startswith("memory of the GPU: UCX, ")
 
 
 def test_of_small_messages_the_links_of_gpus_say_nothing() -> None:
     """What a kernel asks and tells the host is more than such messages are."""
+    short = between_gpus({"NVLink": 0.0, "PCIe": 1.3}, P2P, size=1 << 12)
+    assert (short.over(), short.counted) == ("", None)
     path = between_gpus({"NVLink": 0.0, "PCIe": 50.0}, P2P, size=8)
     assert (path.kind, path.devices, path.counted) == ("GPU to GPU", [], None)
 

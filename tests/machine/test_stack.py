@@ -65,6 +65,12 @@ def test_the_mpi_of_the_first_launcher_on_path_is_taken(open_mpi: Path, intel: P
         assert chosen(name, open_mpi)[0] == of_intel[0]
 
 
+def test_a_library_in_a_linked_folder_has_the_launcher_beside_the_folder(open_mpi: Path, tmp_path: Path) -> None:
+    link = tmp_path / "lib"
+    link.symlink_to(open_mpi / "lib64")
+    assert chosen(link / "libmpi.so.40") == (f"{link}/libmpi.so.40", f"{open_mpi}/bin/mpirun")
+
+
 def test_a_site_without_a_launcher_names_its_mpi_by_a_variable(tmp_path: Path) -> None:
     library = tmp_path / "cray/lib-abi-mpich/libmpi.so.12"
     library.parent.mkdir(parents=True)

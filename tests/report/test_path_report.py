@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from example_records import plan, run
+from example_records import plan, run, transport
 from volley.compare.environment import environment_differences
 from volley.machine import nccl_words
 from volley.machine.paths import DeviceShare, PathEnd, RunPath
@@ -32,6 +32,12 @@ def log_of(paths: list[RunPath] | None, **launch: Any) -> RunLog:
 
 def series(*args: Any, **launch: Any) -> LaunchSeries:
     return LaunchSeries((log_of(*args, **launch),))
+
+
+def test_what_could_not_be_used_has_no_line() -> None:
+    log = log_of([path(8, [GIGABIT])])
+    log.transports.append(transport("host", available=False))
+    assert list(path_lines(LaunchSeries((log,)))) == []
 
 
 BOTH = [path(8, [GIGABIT]), path(1 << 16, [GIGABIT]), path(1 << 22, HALVES)]

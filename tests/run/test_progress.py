@@ -239,6 +239,15 @@ def test_the_budget_bounds_the_time_left() -> None:
     assert "(99 %" in line
 
 
+def test_a_long_start_is_not_taken_for_the_pace() -> None:
+    """Ten seconds before the first of many points, which take a few seconds together."""
+    sizes = [1 << n for n in range(30)]
+    (line, *_) = lines_of([points(*sizes, took_s=10.0)], sweep(*sizes))
+    left = re.search(r"about (\d+) s left", line)
+    assert left
+    assert int(left[1]) < 60
+
+
 @settings(max_examples=30)
 @given(st.data())
 def test_the_fraction_never_goes_back(data: st.DataObject) -> None:

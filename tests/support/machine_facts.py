@@ -24,7 +24,8 @@ def facts_of(name: str) -> f.Facts:
 
 
 def changed(facts: f.Facts, **changes: Any) -> f.Facts:
-    """Change facts: fields of a probe's value in a dictionary, a whole list, an error as a text, ``None``: skipped."""
+    """Change facts: fields of a probe's value in a dictionary, a whole list, an error as a text, or as a tuple with
+    its remedy, ``None``: skipped."""
     document = msgspec.to_builtins(facts)
     for name, change in changes.items():
         if name not in PROBES:
@@ -33,6 +34,8 @@ def changed(facts: f.Facts, **changes: Any) -> f.Facts:
         probe, call = document.get(name, {}), getattr(facts, name).call
         if change is None or isinstance(change, str):
             document[name] = {"call": call, "error" if change else "skipped": change or "no"}
+        elif isinstance(change, tuple):
+            document[name] = {"call": call, "error": change[0], "remedy": change[1]}
         else:
             value = {**probe.get("value", {}), **change} if isinstance(change, dict) else change
             document[name] = {"call": call, "value": value}

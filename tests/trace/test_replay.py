@@ -17,7 +17,7 @@ from recorded_program import mpirun, replayed_sides, volley
 from the_command import engine_words, finish_with
 from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.program import _Places, build
-from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint, jobs
+from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint, jobs, report, results
 from volley.command.options import JobOptions
 from volley.compare import page
 from volley.compare.comparison import Side, compare
@@ -113,6 +113,31 @@ def test_replays_are_compared_in_sentences_about_the_replay_and_its_calls() -> N
     comparison = compare(launches(2e-6), launches(1e-6), within=0.05)
     assert page.headline(comparison) == "CHANGED: replay is 2.00 × faster and MPI_Send is 2.00 × faster"
     assert page.point_words(comparison, 0).startswith("replay takes 0.500 times as long")
+
+
+def test_a_replay_with_another_mpi_than_that_of_the_application_says_so_with_the_remedy(tmp_path: Path) -> None:
+    ours, link, theirs = (tmp_path / name for name in ("libmpi.so.40", "link.so", "their libmpi.so.40"))
+    ours.touch()
+    theirs.touch()
+    link.symlink_to(ours)
+
+    def said(recorded: Path | str, replayed: Path | str) -> list[str]:
+        options = ReplayPlan(
+            program=["p"],
+            names=["Send"],
+            recorded=RecordedCalls(calls=[1], median_s=[1e-6], library=str(recorded)),
+        )
+        launch = {"stack": {"mpi_library": str(replayed)}}
+        plan = example_records.plan("replay", options=options, launch=launch)
+        log = RunLog(run=example_records.run(plan), records=[ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6])])
+        return [note.text for result in results([log]) for note in report(result).notes if "two MPIs" in note.text]
+
+    assert said(ours, link) == []
+    (text,) = said(theirs, ours)
+    assert f"--mpi '{theirs}'" in text
+    elsewhere = "/elsewhere/lib"
+    assert said(f"{elsewhere}/libmpi.so.40", ours) == []
+    assert said(f"{elsewhere}/libmpi.so.12", ours) != []
 
 
 @pytest.fixture(scope="session")

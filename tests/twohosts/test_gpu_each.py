@@ -1,4 +1,4 @@
-"""Two pretended hosts with a GPU each: what is for clusters runs there, verified (`make test-gpu`)."""
+"""Two pretended hosts with a GPU each, or one that both use: what is for clusters runs there, verified."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_driver(), reason="ther
 
 FAST = Wire(delay_s=0, rate_bps=0)
 """As fast as the relay can."""
+GPUS = len(list(Path("/dev").glob("nvidia[0-9]*")))
 QUICK = ("--launches", "1", "--point-time", "0.05")
 
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory, relay: Path) -> Iterator[Lab]:
     try:
-        with lab(tmp_path_factory.mktemp("hosts") / "lab", relay, FAST, gpus=True) as made:
+        with lab(tmp_path_factory.mktemp("hosts") / "lab", relay, FAST, gpus=GPUS > 1) as made:
             yield made
     except NoHostsError as reason:
         pytest.skip(str(reason))
@@ -45,7 +46,7 @@ def measured(hosts: Lab, output: Path, *words: str) -> RunLog:
     assert log.complete
     assert [rank.host for rank in log.run.ranks] == list(NAMES)
     uuids = {rank.device.uuid for rank in log.run.ranks if rank.device}
-    assert len(uuids) == len(NAMES)
+    assert len(uuids) == min(GPUS, len(NAMES))
     assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
     return log
 
@@ -67,6 +68,18 @@ def test_benchmarks_run_between_them(hosts: Lab, tmp_path: Path, words: Sequence
     assert needed <= {info.transport for info in log.transports if info.available} | {
         point.transport for point in log.records if point.status == "ok"
     }
+
+
+@pytest.mark.parametrize("words", [("--element", "bfloat16"), ("--element", "half", "--reduction", "max"),
+                                   ("--element", "int", "--reduction", "max")], ids=" ".join)  # fmt: skip
+def test_nccl_reduces_what_mpi_has_no_type_for(hosts: Lab, tmp_path: Path, words: Sequence[str]) -> None:
+    operations = ("--operation", "reduce,allreduce,reduce-scatter")
+    job = ("collective", "-t", "nccl,nccl+flip,host", *operations, *words, "-s", "8,100,1000000")
+    code, _, errors = volley(hosts, *job, *QUICK, "-o", str(tmp_path / "records.jsonl"))
+    assert code in {1, 3}, errors
+    (log,) = read_runs(tmp_path / "records.jsonl", BENCHMARKS)
+    found = {(point.transport, point.status) for point in log.records}
+    assert found == {("nccl", "ok"), ("nccl+flip", "failed"), ("host", "ok" if "int" in words else "skipped")}
 
 
 def test_doctor_finds_nothing_between_them(hosts: Lab) -> None:

@@ -20,7 +20,13 @@ class CollectiveBenchmark final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     options.sizes("sizes_bytes", sizes_bytes_);
-    options.choice("element", element_, {{"float", Element::float32}, {"int", Element::int32}});
+    options.choice("element", element_,
+                   {{"float", Element::float32},
+                    {"int", Element::int32},
+                    {"half", Element::float16},
+                    {"bfloat16", Element::bfloat16},
+                    {"fp8e4m3", Element::float8_e4m3}});
+    options.choice("reduction", reduction_, {{"sum", Reduction::sum}, {"max", Reduction::max}});
     operations_ = read_operations(options);
     check_ranks(options, plan, element_);
     read_cold_cache(options, plan, cold_caches_);
@@ -74,6 +80,7 @@ class CollectiveBenchmark final : public Benchmark {
         if (!candidate.listed) continue;
         Point& point = points.emplace_back();
         point.collective = collective_of(operation, element_, group);
+        point.collective.reduction = reduction_;
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
@@ -139,17 +146,12 @@ class CollectiveBenchmark final : public Benchmark {
   }
 
   Json record(const Point& point, const Series& series, const RankGroup& group, double clock_error_s) const {
-    Json own = {{"transport", point.transport},
-                {"operation", name_of(point.collective.operation)},
-                {"element", name_of(element_)},
-                {"size_bytes", point.size_bytes},
-                {"data_bytes", point.collective.whole(point.size_bytes)},
-                {"operation_s", series.first_samples},
-                {"rank_operation_s", series.mean_samples},
-                {"operations_per_sample", series.count},
-                {"cold_operation_s", or_null(series.cold_s)},
-                {"entry_skew_s", series.entry_skew_s},
-                {"clock_error_s", clock_error_s}};
+    Json own = {{"transport", point.transport},          {"operation", name_of(point.collective.operation)},
+                {"element", name_of(element_)},          {"reduction", reduction_ == Reduction::sum ? "sum" : "max"},
+                {"size_bytes", point.size_bytes},        {"data_bytes", point.collective.whole(point.size_bytes)},
+                {"operation_s", series.first_samples},   {"rank_operation_s", series.mean_samples},
+                {"operations_per_sample", series.count}, {"cold_operation_s", or_null(series.cold_s)},
+                {"entry_skew_s", series.entry_skew_s},   {"clock_error_s", clock_error_s}};
     if (const std::string failure = failure_of(point, series, group); !failure.empty()) {
       own["status"] = "failed";
       own["reason"] = failure;
@@ -160,6 +162,7 @@ class CollectiveBenchmark final : public Benchmark {
   std::vector<Operation> operations_;
   std::vector<std::uint64_t> sizes_bytes_;
   Element element_ = Element::float32;
+  Reduction reduction_ = Reduction::sum;
   std::vector<int> imbalance_;
   bool cold_caches_ = false;
 };

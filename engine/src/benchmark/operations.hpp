@@ -29,7 +29,8 @@ inline Contributions contributions(const Collective& collective, const Contents&
           .floats = collective.element == Element::float32,
           .ranks = static_cast<std::uint32_t>(collective.ranks),
           .bits = varying_bits(collective.element, static_cast<std::uint64_t>(collective.ranks)),
-          .start = mixed(contents.seed)};
+          .start = mixed(contents.seed),
+          .packed_bits = collective.packed_bits()};
 }
 
 inline std::uint64_t first_element(const Contents& contents) {
@@ -49,6 +50,9 @@ inline std::string of_rank(std::int64_t rank) { return "rank " + std::to_string(
 
 // What is wrong with a sum, from the difference between the number that it should be and the one that it is.
 inline std::string about_sum(const Contributions& of, int sum, std::uint64_t position, std::uint32_t found) {
+  if (of.packed_bits > 0) {
+    return found == 0 ? "it lacks what " + of_rank(of.contributor(position)) + " contributed" : "";
+  }
   const auto number = number_of(found, of.floats);
   if (!number) return "";
   const std::int64_t lacks = std::int64_t{of.number(sum, position)} - *number;
@@ -81,6 +85,7 @@ inline std::string about_copy(const Contributions& of, int rank, std::uint64_t p
 
 // The most ranks whose sums are exact with at least this many varying bits.
 [[nodiscard]] inline int max_ranks(Element element) {
+  if (traits_of(element).bits < 32) return std::numeric_limits<int>::max();
   int most = 1;
   while (varying_bits(element, static_cast<std::uint64_t>(most) + 1) >= Contributions::min_bits) ++most;
   return most;
@@ -124,6 +129,9 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
   if (bytes == 0) {
     return "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
            std::to_string(collective.ranks) + " ranks";
+  }
+  if (collective.reduces() && traits_of(collective.element).bits < 32 && entry.mpi != ThroughMpi::no) {
+    return std::string("MPI has no type for ") + name_of(collective.element);
   }
   const bool in_bytes = collective.operation == Operation::all_to_allw;
   const bool of_mpi_alone = collective.operation == Operation::scan || in_bytes || collective.among_neighbors();

@@ -117,12 +117,17 @@ inline constexpr std::size_t element_bytes = 4;
 // differs between all positions of an aligned run of 2^bits, and between any two that are a power of two apart, below
 // 2^(4 bits): blocks in each other's place are wrong in every element. All are whole numbers, and `bits` is so small
 // that the sum of all is below 2^24, or 2^31 of integers: exact in every order of summation.
+//
+// Of types so short that these sums would not be exact, and of maxima, one rank contributes to each position and the
+// others 0: the result is its bits, and is 0 where it is missing. Which rank that is changes from word to word and from
+// fill to fill. The types are words of `packed_bits`; all their values are positive numbers of medium size.
 struct Contributions {
   bool reduces = false;
   bool floats = false;
   std::uint32_t ranks = 1;
   std::uint32_t bits = 0;
   std::uint64_t start = 0;
+  std::uint32_t packed_bits = 0;  // 0: every rank contributes to every position
 
   static constexpr std::uint32_t min_bits = 9;  // messages of one fill begin fewer elements apart than 2^9
   static_assert(last_messages_per_fill * message_step_bytes / element_bytes < std::uint64_t{1} << min_bits);
@@ -142,17 +147,46 @@ struct Contributions {
     const std::uint32_t summed = rank == sum ? ranks : static_cast<std::uint32_t>(sum - rank);
     return summed * (ranks + 1) + summed * (summed - 1) / 2 + summed * varying(position);
   }
+  // The one rank that contributes to a position, and what.
+  [[nodiscard]] constexpr int contributor(std::uint64_t position) const {
+    return static_cast<int>((start + position) % ranks);
+  }
+  [[nodiscard]] constexpr std::uint32_t packed(std::uint64_t position) const {
+    const std::uint32_t low_bits = packed_bits - 3;
+    auto bits_left = static_cast<std::uint32_t>((start + position * pattern_step) >> 32);
+    std::uint32_t word = 0;
+    for (std::uint32_t shift = 0; shift < 32; shift += packed_bits, bits_left >>= low_bits) {
+      const std::uint32_t high = std::uint32_t{1} << low_bits;
+      word |= (high | (bits_left & (high - 1))) << shift;
+    }
+    return word;
+  }
   // The element as it lies in memory.
   [[nodiscard]] constexpr std::uint32_t element(int rank, std::uint64_t position) const {
     if (!reduces) {
       const std::uint64_t all = start + position * pattern_step + static_cast<std::uint64_t>(rank + 1) * rank_step;
       return static_cast<std::uint32_t>(all >> 32);
     }
+    if (packed_bits > 0) {
+      const int alone = contributor(position);
+      return rank == alone || rank == sum || alone < sum - rank ? packed(position) : 0;
+    }
     const std::uint32_t whole = number(rank, position);
     if (!floats) return whole;
     return std::bit_cast<std::uint32_t>(static_cast<float>(whole));  // exact
   }
 };
+
+// The first words of the messages of a fill differ, whatever is carried from below the upper half of the sequence.
+[[nodiscard]] constexpr bool packed_messages_differ(std::uint32_t bits) {
+  const std::uint32_t kept = 32 / bits * (bits - 3);
+  for (std::uint64_t apart = 1; apart <= last_messages_per_fill; ++apart) {
+    const std::uint64_t step = apart * message_step_bytes / element_bytes * pattern_step >> 32;
+    if (((step & ((1U << kept) - 1)) == 0) || ((step + 1) & ((1U << kept) - 1)) == 0) return false;
+  }
+  return true;
+}
+static_assert(packed_messages_differ(8) && packed_messages_differ(16) && packed_messages_differ(32));
 
 // Elements of a buffer: pieces which hold the elements of following ranks from the same position on; or of ranks and
 // from positions that are a step apart.

@@ -58,9 +58,20 @@ inline constexpr int operations = static_cast<int>(operation_traits.size());
 
 [[nodiscard]] inline const char* name_of(Operation operation) { return traits_of(operation).name; }
 
-// What is reduced; both have 4 bytes.
-enum class Element { float32, int32 };
-[[nodiscard]] inline const char* name_of(Element element) { return element == Element::float32 ? "float" : "int"; }
+// What is reduced. Buffers are counted in words of 4 bytes, of which two or four of the short types make one.
+enum class Element { float32, int32, float16, bfloat16, float8_e4m3 };
+struct ElementTraits {
+  const char* name;
+  unsigned bits;
+};
+inline constexpr std::array<ElementTraits, 5> element_traits{
+    {{"float", 32}, {"int", 32}, {"half", 16}, {"bfloat16", 16}, {"fp8e4m3", 8}}};
+[[nodiscard]] inline const ElementTraits& traits_of(Element element) {
+  return element_traits[static_cast<std::size_t>(element)];
+}
+[[nodiscard]] inline const char* name_of(Element element) { return traits_of(element).name; }
+
+enum class Reduction { sum, max };
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as
 // nccl-tests counts it: what it sends of a broadcast, a reduce, an allreduce, a reduce-scatter, a scan and a scatter,
@@ -76,10 +87,16 @@ struct Collective {
   int self = 0;
   // The blocks of even and of odd ranks are as long as these numbers say; operations without own counts have 1 and 1.
   std::array<std::uint64_t, 2> imbalance{1, 1};
+  Reduction reduction = Reduction::sum;
   MPI_Comm comm{};  // of these ranks, where MPI makes it
 
   [[nodiscard]] const OperationTraits& traits() const { return traits_of(operation); }
   [[nodiscard]] bool reduces() const { return traits().reduces; }
+  // Of what one rank contributes alone; 0: all do.
+  [[nodiscard]] std::uint32_t packed_bits() const {
+    const std::uint32_t bits = traits_of(element).bits;
+    return bits < 32 || reduction == Reduction::max ? bits : 0;
+  }
   [[nodiscard]] bool among_neighbors() const { return traits().received_by_root >= DataShare::neighbors; }
   // The rank so many places after this one in the ring.
   [[nodiscard]] int in_ring(int places) const { return (self + places + ranks) % ranks; }
@@ -194,6 +211,7 @@ struct MpiCall {
   int root = Collective::root;
   bool is_root = true;
   MPI_Datatype type = MPI_BYTE;
+  MPI_Op reduction = MPI_SUM;
   int count = 0;                 // elements of the whole message, or of this rank's block
   std::vector<int> counts = {};  // of the blocks of all ranks, or of the two neighbors
   std::vector<int> starts = {};
@@ -207,6 +225,7 @@ struct MpiCall {
                .comm = collective.comm,
                .is_root = collective.self == Collective::root,
                .type = collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T,
+               .reduction = collective.reduction == Reduction::max ? MPI_MAX : MPI_SUM,
                .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)};
   const int others = !collective.traits().own_counts ? 0 : collective.among_neighbors() ? 2 : collective.ranks;
   const int unit = collective.operation == Operation::all_to_allw ? static_cast<int>(element_bytes) : 1;
@@ -234,16 +253,19 @@ struct MpiCollectiveForm {
 
   // One call of it. A root's buffer of a broadcast is only read.
   void operator()(const MpiCall& call, const void* from, void* to, More... more) const {
-    const auto& [operation, comm, root, is_root, type, count, counts, starts, arriving, arriving_starts, types] = call;
+    const auto& [operation, comm, root, is_root, type, reduction, count, counts, starts, arriving, arriving_starts,
+                 types] = call;
     switch (operation) {
       case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
       case Operation::broadcast:
         VOLLEY_MPI(broadcast(is_root ? const_cast<void*>(from) : to, count, type, root, comm, more...));
         break;
-      case Operation::reduce: VOLLEY_MPI(reduce(from, to, count, type, MPI_SUM, root, comm, more...)); break;
-      case Operation::allreduce: VOLLEY_MPI(allreduce(from, to, count, type, MPI_SUM, comm, more...)); break;
-      case Operation::reduce_scatter: VOLLEY_MPI(reduce_scatter(from, to, count, type, MPI_SUM, comm, more...)); break;
-      case Operation::scan: VOLLEY_MPI(scan(from, to, count, type, MPI_SUM, comm, more...)); break;
+      case Operation::reduce: VOLLEY_MPI(reduce(from, to, count, type, reduction, root, comm, more...)); break;
+      case Operation::allreduce: VOLLEY_MPI(allreduce(from, to, count, type, reduction, comm, more...)); break;
+      case Operation::reduce_scatter:
+        VOLLEY_MPI(reduce_scatter(from, to, count, type, reduction, comm, more...));
+        break;
+      case Operation::scan: VOLLEY_MPI(scan(from, to, count, type, reduction, comm, more...)); break;
       case Operation::allgather: VOLLEY_MPI(allgather(from, count, type, to, count, type, comm, more...)); break;
       case Operation::all_to_all: VOLLEY_MPI(all_to_all(from, count, type, to, count, type, comm, more...)); break;
       case Operation::gather: VOLLEY_MPI(gather(from, count, type, to, count, type, root, comm, more...)); break;

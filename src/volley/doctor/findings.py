@@ -100,7 +100,8 @@ def require(probe: Probe[T], what: str, remedy: str) -> T:
     """Return what a probe found.
 
     Raises:
-        MissingFacts: if it was skipped, or failed itself; or if it crashed or hung, with ``what`` and ``remedy``.
+        MissingFacts: if it was skipped, or failed itself; or if it crashed or hung, with ``what`` and its own remedy,
+            or else ``remedy``.
     """
     if probe.value is not None:
         return probe.value
@@ -109,7 +110,7 @@ def require(probe: Probe[T], what: str, remedy: str) -> T:
     if probe.own:  # what is tested is not at fault
         raise MissingFacts(not_tested(f"doctor's own test failed: {probe.error}"))
     said = "; ".join(filter(None, [probe.error, reason_in(probe.said.splitlines())]))
-    raise MissingFacts(broken(f"{what}: {probe.error}", f"{probe.call}: {said}", remedy))
+    raise MissingFacts(broken(f"{what}: {probe.error}", f"{probe.call}: {said}", probe.remedy or remedy))
 
 
 def peer_table(facts: Facts) -> list[list[bool]]:

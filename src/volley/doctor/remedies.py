@@ -16,6 +16,7 @@ from volley.machine.job_facts import JobFacts
 from volley.machine.mpi_words import ALLOW_ROOT, LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
+from volley.machine.variables import tuned
 
 MESSAGES = "pingpong"
 """The benchmark that sends verified messages between two ranks."""
@@ -311,3 +312,8 @@ def unset_one_of(said: str, place: Place) -> str:
     of_words = {name.partition("_MCA_")[2] or name: name for name in place.environment}
     named = [of_words[word] for word in dict.fromkeys(re.findall(r"\b\w{6,}\b", said)) if word in of_words]
     return place.unset(named[:-1] or named)
+
+
+def settings_for(facts: Facts, *libraries: str) -> list[str]:
+    """Return the variables that may change what the transports of these libraries do."""
+    return [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, libraries)]

@@ -49,6 +49,8 @@ _SAY_EVERY_S = 10.0
 
 _LOOK_EVERY_S = 5.0
 """Without a record for this time, the front end looks whether the ranks are alive; each look may disturb them."""
+_LOOK_AT_START_S = 1.0
+"""The same before the first record, when nothing is measured: most jobs have begun within this time."""
 
 _SHORT_WAIT_S = 0.01
 """Who waited less than this for a core since the last look was not kept from running by other programs."""
@@ -183,6 +185,7 @@ class EngineProcess:
         self._unshown = 0
         self._killed = ""
         self._ranks_here = False  # so that their end can be seen
+        self._look_every_s = min(_LOOK_AT_START_S, _LOOK_EVERY_S)
         self._own_session = not start.inside_launcher  # a foreign launcher ends its ranks as a process group
         self._patience = start.patience
         self._waits_s: dict[int, float] = {}
@@ -291,11 +294,12 @@ class EngineProcess:
                 continue
             if not begun:
                 begun = True
+                self._look_every_s = _LOOK_EVERY_S
                 self._patience.seen_s.append(time.monotonic() - self._limit_from)
                 self._limit(math.inf, "", "")
                 # Ranks on this host alone may have ended already; those of srun are in no session of this process.
-                self._ranks_here = bool(self._child.scratch) or (self._own_session and self._has_ranks())
-            self._look_at = time.monotonic() + _LOOK_EVERY_S
+                self._ranks_here = bool(self._child.scratch) or self._has_ranks()
+            self._look_at = time.monotonic() + self._look_every_s
             yield line
         if (self._killed or "").startswith(sentence):
             self._patience.missed_s.append(within_s)
@@ -329,7 +333,7 @@ class EngineProcess:
         self._limit_from, self._within_s = time.monotonic(), within_s
         self._late, self._advice, self._awaited = sentence, advice, awaited
         self._say_at = self._limit_from + min(_SAY_EVERY_S, within_s / 2) if awaited else math.inf
-        self._look_at = self._limit_from + _LOOK_EVERY_S
+        self._look_at = self._limit_from + self._look_every_s
 
     def _left_s(self) -> float:
         """Return the time until something is due: to say what is waited for, to look at the ranks, to kill the job."""
@@ -339,7 +343,7 @@ class EngineProcess:
     def _do_what_is_due(self) -> None:
         now = time.monotonic()
         if now >= self._look_at:
-            self._look_at = now + _LOOK_EVERY_S
+            self._look_at = now + self._look_every_s
             self._look(now)
         if now >= self._say_at:
             self._say_at = now + _SAY_EVERY_S
@@ -372,15 +376,16 @@ class EngineProcess:
         end_s = self._patience.end_s
         if self._process.poll() is not None:
             self._child.kill_left()  # a process that it left has the pipes
-        elif now + end_s < self._limit_from + self._within_s and (
-            self._sentences or (self._ranks_here and not self._has_ranks())
-        ):
+            return
+        self._ranks_here = self._ranks_here or self._has_ranks(ended=True)
+        have_ended = self._sentences or (self._ranks_here and not self._has_ranks())
+        if have_ended and now + end_s < self._limit_from + self._within_s:
             self._waits_s = self._child.waits_s()
             sentence = f"{self._program} had not ended {end_s:g} s after its ranks; killed it"
             self._limit(end_s, sentence, f"the end of {self._program} after that of its ranks")
 
-    def _has_ranks(self) -> bool:
-        return engine_path.NAME in self._child.processes().values()
+    def _has_ranks(self, *, ended: bool = False) -> bool:
+        return self._own_session and engine_path.NAME in self._child.processes(ended=ended).values()
 
     def _move(self, timeout_s: float) -> None:
         """Write to and read from the pipes that are ready within this time."""

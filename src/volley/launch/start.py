@@ -28,6 +28,7 @@ from volley.launch.launchers import (
     parameters_in_files,
 )
 from volley.machine.mpi_stack import Stack
+from volley.machine.nvidia_driver import has_driver
 from volley.text import join_words
 
 
@@ -229,7 +230,7 @@ def start_by_launcher(
         else (),
     )
     tokens, added = command(launcher, wanted), launcher.environment(wanted)
-    waits = patience(gpus=ranks.gpus, elsewhere=0 if here else ranks.ranks)
+    waits = patience(gpus=ranks.gpus and has_driver(), elsewhere=0 if here else ranks.ranks)
     hint = None if tokens[0] == str(stack.mpiexec) else _hint(stack, ranks.ranks)
     return Start(
         *(launcher.name, tokens, added, {**environment, **added}),

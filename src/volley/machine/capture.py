@@ -167,6 +167,7 @@ def isolated(
             error=error,
             skipped=answer.get("skipped"),
             own=answer.get("own", False),
+            remedy=answer.get("remedy", ""),
             said=clean(printed.read())[-_LONGEST_TEXT:] if error else "",
         )
 
@@ -191,7 +192,7 @@ def _run(work: Callable[[], Any], guard: ChildGuard, answers: int, printed: int,
         except Skip as skip:
             answer = {"skipped": str(skip)}
         except UserError as error:
-            answer = {"error": str(error)}
+            answer = {"error": error.reason, "remedy": error.remedy}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}", "own": True}
         with os.fdopen(answers, "wb") as file:

@@ -35,6 +35,7 @@ class Probe(Fact, Generic[T], frozen=True, kw_only=True):
     skipped: str | None = None  # why it was not tried
     said: str = ""  # the end of what it printed, where it has no value
     own: bool = False  # the error is one of the probe itself: a folder, a socket
+    remedy: str = ""  # what ends the error, where who met it knows
 
 
 # ------------------------------------------------------------------------------- system, programs, driver, limits

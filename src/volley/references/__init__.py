@@ -102,9 +102,11 @@ def beside_words(ratio: float, name: str) -> str:
 
 
 def gpus_of(run: Run | None) -> list[str]:
-    """Return the names of the GPUs of its ranks; none if they are on several nodes, because references are of one."""
+    """Return the names of the GPUs of its ranks; none if they are on several nodes or share one: no reference does."""
     ranks = run.ranks if run else []
-    return [rank.device.name for rank in ranks if rank.device] if len({rank.node for rank in ranks}) == 1 else []
+    gpus = [rank.device for rank in ranks if rank.device]
+    shared = len({each.uuid for each in gpus}) < len(gpus)
+    return [] if shared or len({rank.node for rank in ranks}) > 1 else [each.name for each in gpus]
 
 
 def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterable[Observable]]) -> list[Note]:

@@ -56,8 +56,11 @@ def path_lines(series: LaunchSeries) -> Iterator[str]:
     if run and len({rank.host for rank in run.ranks}) > 1 and (launch.get("inside") or launch.get("paths") == []):
         why = "a launcher started this job" if launch.get("inside") else "the launch that shows it failed"
         yield f"what carried the bytes between the hosts is unknown, because {why}"
+    left_out = {each.transport for log in series.logs for each in log.transports if not each.available}
     longest = max(getattr(series.plan and series.plan.options, "sizes_bytes", ()), default=0)
     for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
+        if name in left_out:
+            continue
         pairs = grouped(those, lambda path: " to ".join(end.host for end in path.ends))
         alike = grouped(pairs.items(), lambda pair: _line(pair[1], longest))
         for line, same in alike.items():

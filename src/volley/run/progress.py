@@ -122,7 +122,8 @@ class Progress:
     def _outlook(self, now: float) -> tuple[float, float]:
         """Return the finished fraction of all launches, or of the time that they have, and the seconds that are left.
 
-        Without a limit the others are taken to last as long as what is done.
+        Without a limit the others are taken to last as long as what is done, and at first rather as long as expected:
+        the start and the tests of MPI before it say nothing of them.
         """
         assert self._forecast is not None
         elapsed_s, known = now - self._begun, self._launches.maximum
@@ -134,7 +135,11 @@ class Progress:
             return 1.0, 0.0
         done = max(steps, elapsed_s / whole_s) if whole_s else steps
         self._fraction = max(self._fraction, min(done, 0.99))
-        left_s = elapsed_s * (1 - self._fraction) / self._fraction if self._fraction else 0.0
+        all_s = elapsed_s / self._fraction if self._fraction else 0.0
+        if not whole_s and self._forecast.whole_s:
+            trusted = min(2 * self._fraction, 1.0)
+            all_s = trusted * all_s + (1 - trusted) * known * self._forecast.whole_s
+        left_s = all_s * (1 - self._fraction)
         return self._fraction, min(left_s, max(whole_s - elapsed_s, 0.0)) if whole_s else left_s
 
     def _which(self) -> str:

@@ -7,7 +7,13 @@
 namespace volley {
 namespace {
 
-// The declarations repeat those of nccl.h, as in nccl/library.hpp; ncclSum is 0.
+// The declarations repeat those of nccl.h, as in nccl/library.hpp, and so do these numbers.
+// Of the elements in their order: ncclFloat32, ncclInt32, ncclFloat16, ncclBfloat16 (since 2.10), ncclFloat8e4m3
+// (2.24).
+constexpr std::array<int, element_traits.size()> types{7, 2, 6, 9, 10};
+// ncclSum, ncclMax
+constexpr std::array<int, 2> reductions{0, 2};
+
 struct NcclFunctions : nccl::Nccl {
   using Stream = gpu::StreamHandle;
   using Reduce = nccl::Result(const void*, void*, std::size_t, int type, int reduction, nccl::Comm, Stream);
@@ -123,7 +129,6 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
 
  private:
   static constexpr std::size_t signal_bytes = 8;
-  static constexpr int sum = 0;  // ncclSum
 
   void send(const std::byte* from, std::size_t bytes, int to, gpu::StreamHandle cuda_stream) const {
     nccl_->check(nccl_->send(from, bytes, nccl::bytes_type, to, communicator_.get(), cuda_stream), "ncclSend");
@@ -135,9 +140,11 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
   void end_group() const { nccl_->check(nccl_->group_end(), "ncclGroupEnd"); }
 
   void enqueue(const Collective& collective, const View& view) const {
-    const int type = collective.element == Element::float32 ? 7 : 2;  // ncclFloat32, ncclInt32
-    const std::size_t all = view.bytes / element_bytes;
-    const std::size_t block = collective.block(view.bytes) / element_bytes;
+    const int type = types[static_cast<std::size_t>(collective.element)];
+    const int reduction = reductions[static_cast<std::size_t>(collective.reduction)];
+    const std::size_t bytes = traits_of(collective.element).bits / 8;
+    const std::size_t all = view.bytes / bytes;
+    const std::size_t block = collective.block(view.bytes) / bytes;
     const nccl::Comm comm = communicator_.get();
     const gpu::StreamHandle stream = stream_.get();
     switch (collective.operation) {
@@ -149,13 +156,15 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
                      "ncclBroadcast");
         break;
       case Operation::reduce:
-        nccl_->check(nccl_->reduce(view.send, view.recv, all, type, sum, Collective::root, comm, stream), "ncclReduce");
+        nccl_->check(nccl_->reduce(view.send, view.recv, all, type, reduction, Collective::root, comm, stream),
+                     "ncclReduce");
         break;
       case Operation::allreduce:
-        nccl_->check(nccl_->all_reduce(view.send, view.recv, all, type, sum, comm, stream), "ncclAllReduce");
+        nccl_->check(nccl_->all_reduce(view.send, view.recv, all, type, reduction, comm, stream), "ncclAllReduce");
         break;
       case Operation::reduce_scatter:
-        nccl_->check(nccl_->reduce_scatter(view.send, view.recv, block, type, sum, comm, stream), "ncclReduceScatter");
+        nccl_->check(nccl_->reduce_scatter(view.send, view.recv, block, type, reduction, comm, stream),
+                     "ncclReduceScatter");
         break;
       case Operation::allgather:
         nccl_->check(nccl_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");

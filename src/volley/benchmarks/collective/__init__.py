@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from volley.benchmarks.points import OPERATIONS, RESULTS, Operation, PointOptions, SweepOptions
 from volley.command import option_values
@@ -19,6 +19,10 @@ USUAL = OPERATIONS[:7]
 
 UNEVEN = tuple(each for each in OPERATIONS if each.endswith(("v", "w")))
 """The operations whose blocks may differ in length."""
+
+Element = Literal["float", "int", "half", "bfloat16", "fp8e4m3"]
+"""What can be reduced, as nccl-tests calls it."""
+ELEMENTS: tuple[Element, ...] = get_args(Element)
 
 SIZES = "8:16Mi:x8"
 """Seven operations at all sizes of a ping-pong would take minutes."""
@@ -46,10 +50,13 @@ class CollectiveOptions(SweepOptions):
             "as for pingpong.",
         },
     )
-    element: Literal["float", "int"] = option(
-        read=option_values.choice("float", "int"),
+    element: Element = option(
+        read=option_values.choice(*ELEMENTS),
         default="float",
-        help="What is summed: single precision, or integers of 4 bytes.",
+        help="What is reduced: single precision, integers of 4 bytes, or short types, which NCCL has and MPI has not.",
+    )
+    reduction: Literal["sum", "max"] = option(
+        read=option_values.choice("sum", "max"), default="sum", help="How reduce, allreduce and the like combine it."
     )
     imbalance: tuple[int, int] = option(
         read=option_values.two_numbers,

@@ -19,6 +19,7 @@ def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
         operations=list(options.operation),
         sizes_bytes=list(options.points.sizes),
         element=options.element,
+        reduction=options.reduction,
         imbalance=list(options.imbalance),
         cold_cache=options.points.cold_cache,
     )

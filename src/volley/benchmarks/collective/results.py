@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
+from volley.benchmarks.collective import Element
 from volley.benchmarks.points import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
@@ -17,7 +18,7 @@ from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seco
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
 
-Element = Literal["float", "int"]
+Reduction = Literal["sum", "max"]
 
 
 class CollectivePlan(Frozen, frozen=True, kw_only=True):
@@ -25,7 +26,8 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
 
     operations: Annotated[list[Operation], doc("operations, in this order.", min_length=1)]
     sizes_bytes: Annotated[list[Positive], doc("bytes of the larger of a rank's two buffers; a barrier has none.")] = []
-    element: Annotated[Element, doc("what is summed, 4 bytes each.")] = "float"
+    element: Annotated[Element, doc("what is reduced.")] = "float"
+    reduction: Annotated[Reduction, doc("how it is reduced.")] = "sum"
     imbalance: Annotated[
         list[Positive],
         doc(
@@ -47,6 +49,7 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
 
     operation: Operation
     element: Element
+    reduction: Reduction = "sum"
     data_bytes: Annotated[
         NonNegative, doc("`size_bytes` rounded down to whole elements, the same number for each rank; 0: a barrier.")
     ]

@@ -27,7 +27,7 @@ class ReplayOptions(BenchmarkOptions):
         read=option_values.seconds,
         default=1.0,
         panel=HOW,
-        help="Repeat the calls for this time in a launch, and at least three times.",
+        help="Repeat the calls for this time in a launch; up to three times, they may take ten times as long.",
     )
     verify: bool = flag(default=True, panel=HOW, help="Check every message once, in a pass that is not timed.")
     job: JobOptions = group(JobOptions, without=("ranks",), launches={"shown": "6; 3 with --gaps"})
@@ -44,6 +44,7 @@ BENCHMARK = Benchmark(
     plan=Lazy(f"{__name__}.results.ReplayPlan"),
     records=(Lazy(f"{__name__}.results.ReplayPoint"),),
     jobs=Lazy(f"{__name__}.results.jobs"),
+    forecast=Lazy(f"{__name__}.results.ReplayForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
     report=Lazy(f"{__name__}.results.report"),

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from volley.records.trace_file import read_trace
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
 from volley.report.model import Column, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Job, JobContext, Jobs, count_ranks, make_plan
+from volley.run.jobs import Forecast, Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, over_launches
 from volley.text import join_few
@@ -41,7 +42,7 @@ class RecordedCalls(Frozen, frozen=True, kw_only=True):
     median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
     left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
     memory: Annotated[Where, doc("where the buffers are.")] = "recorded"
-    library: Annotated[str, doc("the MPI library of the application, without its folder.")] = ""
+    library: Annotated[str, doc("the MPI library of the application.")] = ""
 
 
 class ReplayPlan(Frozen, frozen=True, kw_only=True):
@@ -51,7 +52,9 @@ class ReplayPlan(Frozen, frozen=True, kw_only=True):
     names: Annotated[list[str], doc("the names of the calls.")]
     recorded: RecordedCalls
     gaps: Annotated[bool, doc("wait between calls as long as the application did.")] = False
-    time_s: Annotated[PositiveSeconds, doc("repeat all calls for this time, and at least three times.")] = 1.0
+    time_s: Annotated[
+        PositiveSeconds, doc("repeat all calls for this time; up to three times, for ten times as long.")
+    ] = 1.0
 
     @property
     def operations(self) -> list[str]:
@@ -68,6 +71,16 @@ class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="re
     call_s: Annotated[list[Seconds], doc("of each name, the median over calls, ranks and passes.")]
     checked: Annotated[NonNegative, doc("messages and results of collectives, compared byte for byte.")] = 0
     wrong: Annotated[NonNegative, doc("those with a wrong byte.")] = 0
+
+
+class ReplayForecast(Forecast):
+    """A launch has one record."""
+
+    def add(self, record: Any) -> str | None:
+        if not isinstance(record, ReplayPoint):
+            return None
+        self.done = 1
+        return f"all calls: {format_sig(1e3 * median(record.pass_s), 3)} ms"
 
 
 def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
@@ -94,7 +107,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         median_s=[program.recorded[name][1] for name in program.names],
         left_out=program.left_out,
         memory=options.memory,
-        library=Path(trace.ranks[0].library).name,
+        library=trace.ranks[0].library,
     )
     part = ReplayPlan(
         program=[str(path)],
@@ -107,8 +120,8 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         write_file(path, np.array(program.words, np.int64).tobytes(), "the calls to replay")
     plan = make_plan("replay", part, options, ranks=ranks, verify=options.verify)
     usual = _LAUNCHES_WITH_GAPS if options.gaps else FIRST_LOOK
-    measuring_s = options.time + (3 * program.span_s if options.gaps else 0.0)
-    return Jobs((Job(plan, measuring_s=measuring_s),), times=options.job.launches or usual)
+    passes_s = min(3 * program.span_s, 10 * options.time + program.span_s) if options.gaps else 0.0
+    return Jobs((Job(plan, measuring_s=options.time + passes_s),), times=options.job.launches or usual)
 
 
 @dataclass(frozen=True)
@@ -167,7 +180,10 @@ def report(result: ReplayResult) -> Report:
     shown = with_bounds([*as_they_are("calls"), RECORDED, TIME, PLUS_MINUS], result.calls)
     rows: list[Row] = [[each.call, *(quantity.cell(each) for quantity in shown)] for each in result.calls]
     columns = [Column("call", align="left"), *(quantity.column() for quantity in shown)]
-    meaning = "median time of a call over ranks and passes; all calls: once through, on the slowest rank"
+    meaning = (
+        "median time of a call over ranks and passes; all calls: once through, on the slowest rank; recorded: of one "
+        "run of the application, and another one may differ"
+    )
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
     gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
     memory = [_IN_MEMORY[where]] if (where := _memory(result)) in _IN_MEMORY else []
@@ -192,6 +208,15 @@ def _memory(result: ReplayResult) -> Where:
     return plan.options.recorded.memory if plan else "recorded"
 
 
+def _is_same_library(recorded: str, replayed: str) -> bool:
+    """Whether two paths lead to one MPI library; on another machine, where they lead nowhere, whether the names are
+    those of one interface."""
+    try:
+        return Path(recorded).samefile(replayed)
+    except OSError:
+        return Path(recorded).name == Path(replayed).name
+
+
 def _notes(result: ReplayResult) -> Iterator[Note]:
     if not result.calls and _memory(result) in ("aware", "device"):
         sums = ", and few MPIs form sums in GPU memory" * (_memory(result) == "device")
@@ -201,11 +226,12 @@ def _notes(result: ReplayResult) -> Iterator[Note]:
     elif result.checked:
         said = f"{result.checked} messages and results of collectives were checked byte for byte"
         yield Note("finding", f"{said}, in passes that were not timed")
-    plan, run = result.series.plan, result.series.run
-    its = plan.options.recorded.library if plan else ""
-    if its and run and run.mpi and run.mpi.interface not in ("", its):
-        said = f"recorded with {its} and replayed with {run.mpi.interface}: the times are those of two MPIs"
-        yield Note("finding", said, first=True)
+    plan = result.series.plan
+    recorded = plan.options.recorded.library if plan else ""
+    replayed = plan.launch.get("stack", {}).get("mpi_library") if plan else None
+    if recorded and replayed and not _is_same_library(recorded, replayed):
+        said = f"recorded with {recorded} and replayed with {replayed}: the times are those of two MPIs"
+        yield Note("finding", f"{said}; --mpi {quote(recorded)} takes the one of the application", first=True)
     left_out = plan.options.recorded.left_out if plan else {}
     shown = {name: share for name, share in left_out.items() if share >= 0.001}
     if shown:

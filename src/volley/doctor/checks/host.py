@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
-from volley.doctor.remedies import REMOUNT_SHM, end_of_job, end_of_refusal, install_volley
+from volley.doctor.remedies import REMOUNT_SHM, end_of_job, end_of_refusal, install_volley, settings_for
 from volley.machine.facts import OLDER, DriverFacts, Facts
 from volley.machine.hardware import OLDEST_DRIVERS, RAISE_CLOCK
 from volley.machine.job_facts import TrialFacts
@@ -148,15 +148,27 @@ def settings(facts: Facts) -> DoctorFinding:
         return unread
     if facts.trials.value:
         return good("none of them causes the failure")
-    job = facts.mpi_host.value
-    used = {"UCX": job and (job.protocols or job.unused), "NCCL": facts.nccl.value}
-    idle = {
-        name: [each for each in facts.environment if each.startswith(f"{name}_")] for name in used if not used[name]
+    if not_judged := list(_not_judged(facts)):
+        return not_tested(f"not judged: {'; '.join(not_judged)}")
+    return good("MPI works with them")
+
+
+def _not_judged(facts: Facts) -> Iterator[str]:
+    """Yield the settings of which no job says anything, and why: nobody sees whether they are good, or misspelt."""
+    job, hosts = facts.mpi_host.value, facts.hosts.value
+    between = hosts.job if hosts else None
+    used = {
+        "UCX": job and (job.protocols or job.unused),
+        "NCCL": facts.nccl.value,
+        "FI": between and between.complete and facts.mpi_family != "openmpi",  # ranks of one host do without it
     }
-    not_judged = [
-        f"not judged: {join_few(those)}, because {name} was not used" for name, those in idle.items() if those
-    ]
-    return good("; ".join(["MPI works with them", *not_judged]))
+    settings = settings_for(facts, "MPI", "nccl")
+    for begin in (each for each, is_used in used.items() if not is_used):
+        if those := [each for each in settings if each.startswith(f"{begin}_")]:
+            yield f"{join_few(those)}, because {'libfabric' if begin == 'FI' else begin} was not used"
+    named = facts.stack.value.misspelt if facts.stack.value else {}
+    if unnamed := [each for each in settings if named.get(each) == ""]:
+        yield f"{join_few(unnamed)}, because this MPI names no such variable"
 
 
 def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
@@ -175,7 +187,8 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
         elif name.startswith("NCCL_"):
             library = "NCCL"
         remedy = f'export {near}="${name}"; unset {name}'
-        yield warning(f"{name} is no {known} of this {library}; {near} is one", tried, remedy)
+        if near:
+            yield warning(f"{name} is no {known} of this {library}; {near} is one", tried, remedy)
     job = facts.mpi_host.value
     if job and job.unused:
         said = f"UCX did not use {join_few(job.unused)}: misspelt, or of a transport that this host does not have"

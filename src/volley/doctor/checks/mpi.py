@@ -20,12 +20,11 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.mpi_settings import settings_of
-from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, end_of_job, install_volley
+from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, end_of_job, install_volley, settings_for
 from volley.machine.facts import Facts
 from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts
 from volley.machine.mpi_words import limit_in, reason_in
 from volley.machine.place import place_of
-from volley.machine.variables import tuned
 from volley.text import count, grouped, join_words, mpi_name
 from volley.units import format_cpulist, format_sig, format_size, parse_cpulist
 
@@ -114,8 +113,7 @@ def ucx_transfer(facts: Facts) -> DoctorFinding:
 
 def engine(facts: Facts) -> DoctorFinding:
     """Starts `volley-engine --about`, which loads the MPI library of the jobs."""
-    no_mpi = (facts.stack.error or "").partition("beside it); ")[2]  # what to do stands after it
-    stack = require(facts.stack, "the engine", no_mpi or install_volley(facts))
+    stack = require(facts.stack, "the engine", install_volley(facts))
     if not stack.start_error and stack.engine_version not in ("", facts.volley):
         said = f"the engine belongs to volley {stack.engine_version}, but this is volley {facts.volley}"
         return warning(said, f"volley-engine --about: {stack.engine_version}", install_volley(facts))
@@ -144,7 +142,7 @@ def library(facts: Facts) -> DoctorFinding:
         return not_tested("every job ended before it reported which library it loaded")
     if stack.other_mpirun and not facts.mpi:
         return warning(
-            f"{loaded}; the mpirun on PATH belongs to another MPI",
+            f"{loaded}; the mpirun on PATH is not that of this MPI",
             f"command -v mpirun: {stack.other_mpirun}",
             f"start volley without a launcher, or with {stack.mpiexec} -n 2 {SEND}",
         )
@@ -265,18 +263,13 @@ def device_speed(facts: Facts) -> DoctorFinding:
     what = f"{format_size(largest)} in GPU memory"
     if ratio <= _SLOWER:
         return good(f"{what}: {_us(aware)} µs, staged through the host {_us(staged)} µs")
-    unset = place_of(facts).unset(_settings(facts, "MPI"))
+    unset = place_of(facts).unset(settings_for(facts, "MPI"))
     otherwise = "if the GPUs have no peer access, pass pinned host memory to MPI"
     return warning(
         f"{what} takes {format_sig(ratio, 2)} times as long through the CUDA-aware MPI as staged through the host",
         f"half round trips: {_AWARE} {_us(aware)} µs, {_STAGED} {_us(staged)} µs",
         f"{unset or otherwise}; to compare by size: {SEND} --transport aware,staged,peer,device",
     )
-
-
-def _settings(facts: Facts, library: str) -> list[str]:
-    """Return the variables that may change what the transports of a library do."""
-    return [each.rpartition(": ")[2].partition("=")[0] for each in tuned(facts.environment, {library})]
 
 
 # ------------------------------------------------------------------------------------------- launcher
@@ -467,7 +460,7 @@ def _nccl_failed(found: NcclFacts, facts: Facts) -> DoctorFinding | None:
         remedy = "pip install nvidia-nccl-cu13 (or -cu12), or NCCL_HOME=/path/to/nccl and install volley again"
         return warning(f"NCCL cannot be used: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
     if not job.complete or not job.delivered("nccl"):
-        unset = place_of(facts).unset(_settings(facts, "nccl"))
+        unset = place_of(facts).unset(settings_for(facts, "nccl"))
         newer = f"try a newer NCCL than {found.version or 'this one'}: pip install -U nvidia-nccl-cu13 (or -cu12)"
         look = f"; NCCL_DEBUG=INFO {SEND} --transport nccl shows why"
         known = end_of_job(job, facts, look=not unset) or f"{unset or newer}{look}"
