@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 import example_records
 from recorded_program import mpirun, replayed_sides, volley
 from the_command import engine_words, finish_with
-from volley.benchmarks.replay import ReplayOptions
+from volley.benchmarks.replay import BENCHMARK, ReplayOptions
 from volley.benchmarks.replay.program import _Places, build
 from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint, jobs, report, results
 from volley.command.options import JobOptions
@@ -26,7 +27,8 @@ from volley.launch.engine import About
 from volley.records.run_log import RunLog
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace, write_trace
-from volley.run.jobs import JobContext
+from volley.run.jobs import JobContext, LaunchCount
+from volley.run.progress import Progress
 
 
 def test_the_program_of_a_replay_has_every_message_and_collective(known: Path) -> None:
@@ -138,6 +140,14 @@ def test_a_replay_with_another_mpi_than_that_of_the_application_says_so_with_the
     elsewhere = "/elsewhere/lib"
     assert said(f"{elsewhere}/libmpi.so.40", ours) == []
     assert said(f"{elsewhere}/libmpi.so.12", ours) != []
+
+
+def test_a_launch_of_a_replay_says_that_it_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(launches=LaunchCount(2, 2), begun=time.monotonic() - 3600)
+    progress.begin(BENCHMARK.forecast(example_records.plan("replay")), 2)
+    progress._lined -= 3600
+    progress.on_record(ReplayPoint(status="ok", pass_s=[0.25, 0.5, 1.0], call_s=[]))
+    assert re.fullmatch(r"volley: launch 1 of 2: all calls: 500 ms \(50 %, about .* left\)\n", capsys.readouterr().err)
 
 
 @pytest.fixture(scope="session")

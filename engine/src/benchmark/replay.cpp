@@ -2,8 +2,6 @@
 //
 // The program is a file of words of 8 bytes that the front end writes from a trace (benchmarks/replay/program.py):
 // communicators, then for each rank its buffers' bytes and its steps. Every rank reads it.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -393,31 +391,6 @@ class Player {
   std::uint64_t wrong_ = 0;
 };
 
-// What a core does where the application computed: it goes through memory of a quarter of its second-level cache. If it
-// only waited, MPI would find all that it had left in the caches (docs/decisions/82-a-gap-goes-through-memory.md).
-class GapWork {
- public:
-  void spend(Clock::time_point from, double gap_s) {
-    constexpr std::size_t page = 4096;
-    constexpr std::size_t line = 64;
-    constexpr double page_s = 1e-6;  // a page takes less
-    for (double spent_s = 0; spent_s < gap_s; spent_s = seconds_between(from, Clock::now())) {
-      if (spent_s + page_s > gap_s) continue;
-      for (std::size_t i = 0; i < page; i += line) ++memory_[at_ + i];
-      at_ = (at_ + page) % memory_.size();
-    }
-  }
-
- private:
-  static std::size_t bytes() {
-    constexpr long usual = 1 << 20;
-    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return round_up(static_cast<std::size_t>((cache > 0 ? cache : usual) / 4), std::size_t{4096});
-  }
-  std::vector<unsigned char> memory_ = std::vector<unsigned char>(bytes());
-  std::size_t at_ = 0;
-};
-
 class Replay final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
@@ -467,8 +440,8 @@ class Replay final : public Benchmark {
       if (gaps_ && !verify) {
         const double gap_s = static_cast<double>(step.gap_ns) * 1e-9;
         if (gap_s > 0.1) watchdog.progress(gap_s);
-        gap_work_.spend(last, gap_s);
         Player::fetch(step);
+        while (seconds_between(last, Clock::now()) < gap_s) continue;
       }
       const Span span = timed_span([&](std::uint64_t) { player.play(step, verify); }, 1);
       if (!verify) call_s_.push_back(static_cast<float>(seconds_of(span)));
@@ -514,7 +487,6 @@ class Replay final : public Benchmark {
   bool gaps_ = false;
   bool verify_ = true;
   double time_s_ = 1.0;
-  GapWork gap_work_;
   std::vector<float> call_s_;
 };
 
