@@ -18,7 +18,7 @@ from volley.benchmarks.points.results import PointResult, PointSeries, baseline,
 from volley.errors import UserError
 from volley.machine.hardware import Device, Gpu, Hardware, Settings
 from volley.records.launch_series import observed_in, series_of
-from volley.records.plan import Sampling
+from volley.records.plan import OUT_OF_TIME, Sampling
 from volley.records.record_types import End, LaunchTimes, Mismatch
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -339,5 +339,18 @@ def test_a_reason_of_several_transports_is_that_of_each() -> None:
     names = ("device/word", "host/put/accumulate")
     reason = "it carries messages of up to 8 B"
     points = {name: series(pingpong(size=16, name=name, status="skipped", reason=reason)).points for name in names}
-    assert [*skipped(points)] == [f"{names[0]} and {names[1]} skipped 16 B: each carries messages of up to 8 B"]
-    assert [*skipped({names[0]: points[names[0]]})] == [f"{names[0]} skipped 16 B: {reason}"]
+    assert [*skipped(points, None)] == [f"{names[0]} and {names[1]} skipped 16 B: each carries messages of up to 8 B"]
+    assert [*skipped({names[0]: points[names[0]]}, None)] == [f"{names[0]} skipped 16 B: {reason}"]
+
+
+def test_what_a_budget_left_out_is_measured_by_the_command_without_it() -> None:
+    asked = [["--transport", "a,b"], ["--budget", "2"], ["--launches", "3"]]
+    the_plan = plan("message_rate", launch={"asked": asked})
+
+    def late(*sizes: int) -> list[PointResult]:
+        return series(*(pingpong(size=each, name="a", status="skipped", reason=OUT_OF_TIME) for each in sizes)).points
+
+    said = "a skipped 8 B and 1 MiB: the time budget was too short: volley pingpong -t a -s 8,1Mi --launches 6"
+    assert [*skipped({"a": late(8, 1 << 20)}, the_plan)] == [said]
+    (many,) = skipped({name: late(8) for name in "abcd"}, the_plan)
+    assert many.endswith(": volley message-rate -t a,b --launches 6")

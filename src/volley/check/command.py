@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import socket
 import sys
 import time
@@ -12,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, inventory, limits, machine
 from volley.check.by_paths import by_paths
-from volley.check.findings import CheckFinding, of_cluster, render
+from volley.check.findings import LONGER, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
@@ -34,6 +34,7 @@ from volley.machine.finding import Verdict, exit_code, in_order
 from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
+from volley.records import command_again
 from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured, ratios_of
@@ -67,7 +68,7 @@ class Check:
         finding = partial(CheckFinding, layer=layer, remedy=doctor_of(self.options.job))
         if self.left_s <= 0:
             why = f"the {self.budget_s:g} s of this check were over"
-            self.findings.append(finding(status="UNDECIDED", said=why, remedy="a longer --budget"))
+            self.findings.append(finding(status="UNDECIDED", said=why, remedy=LONGER))
             return []
         try:
             session = prepare(benchmark, options, self.stop)
@@ -133,7 +134,7 @@ def run(options: CheckOptions) -> int:
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
     learned = not (options.learn and options.expect) or _learn(options.expect, check.findings, judged)
-    code = _show(check.findings, judged.nodes(hosts), options)
+    code = _show(check.findings, judged.nodes(hosts), options, max(usual_s, 2 * check.budget_s))
     code = code if learned else code or EXIT_UNDECIDED
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
@@ -154,11 +155,20 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
     return learned
 
 
-def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
-    """Show the findings, with the files that the user named in what they recommend; return the exit code."""
-    for flag, file in (("--expect", options.expect), ("--inventory", options.inventory)):
-        its = f"{flag} {quote(str(file)) if file else 'FILE'}"
-        findings = [msgspec.structs.replace(each, remedy=each.remedy.replace(f"{flag} FILE", its)) for each in findings]
+def _show(
+    findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions, longer_s: float | None = None
+) -> int:
+    """Show the findings, with what the user typed in what they recommend; return the exit code.
+
+    ``longer_s``: the budget of a check that has more time than this one; ``None``: this one measured nothing.
+    """
+    files = {"--expect": options.expect, "--inventory": options.inventory}
+    own = {f"{flag} FILE": f"{flag} {shlex.quote(str(file))}" for flag, file in files.items() if file}
+    if longer_s:
+        typed = (word for words in command_again.asked(options.typed) if words[0] != "--budget" for word in words)
+        own[LONGER] = shlex.join(["volley", "check", *typed, "--budget", f"{longer_s:.3g}"])
+    for words, its in own.items():
+        findings = [msgspec.structs.replace(each, remedy=each.remedy.replace(words, its)) for each in findings]
     render(in_order(findings), options.output.format, sys.stdout, nodes)
     return exit_code(findings)
 

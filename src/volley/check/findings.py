@@ -26,6 +26,8 @@ from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_size, numbered
 
+LONGER = "a longer --budget"
+"""What decides what a check had no time for; the command puts its own command line there."""
 LEARN_MORE = "volley check --expect FILE --learn"
 LEARN = f"limits of this site, learned on good nodes: {LEARN_MORE}"
 NAMED = 8
@@ -67,7 +69,7 @@ def of_cluster(
             skipped = reasons.get(case, "").partition(":")[0]  # behind it: options of matrix
             lost = names.nodes(judgement.missing)
             why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
-            decides = "a longer --budget, or the reason why the run ended"
+            decides = f"{LONGER}, or the reason why the run ended"
             part_names = join_few(lost, NAMED)
             yield finding(status="UNDECIDED", part=part_names, said=why, remedy=decides, nodes=tuple(lost))
         if parts or judgement.missing:
@@ -156,7 +158,7 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names) ->
             f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow",
             "a comparison of their NICs, firmware and settings with those of the others",
         ),
-        "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", "a longer --budget"),
+        "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", LONGER),
         "coarse": (
             f"the pairs differ so much that only a node slower by {slower} would have been found",
             "a check with more nodes, or while the network is idle",

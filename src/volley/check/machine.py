@@ -18,7 +18,7 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.findings import LEARN, NAMED, CheckFinding
+from volley.check.findings import LEARN, LONGER, NAMED, CheckFinding
 from volley.check.limits import Limits, by_limits, while_busy
 from volley.check.neighbors import FEWEST as SMALLEST
 from volley.machine.finding import Verdict
@@ -130,7 +130,7 @@ def judge(
     late = any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
     if late or not times or not all(log.good for log in logs):
         if not unavailable:
-            why, how = (f": {OUT_OF_TIME}", "a longer --budget") if late else ("", again)
+            why, how = (f": {OUT_OF_TIME}", LONGER) if late else ("", again)
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))

@@ -59,7 +59,7 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     """Return the command line that repeats a run: ``volley stream --direction bi -t aware -s 8 --launches 12``.
 
     Args:
-        command: the name of the command.
+        command: the name of the command, or of its benchmark.
         plan: the plan of the run; one that volley did not write holds no options, and ``None`` neither.
         changes: options by name, ``launches=12``, in place of those of the run; ``tail=True`` is a flag.  A number of
             launches also replaces ``--budget``, the time of all of them, unless a budget is given, and is never smaller
@@ -74,7 +74,9 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     replaced = {*names, *(option for name, option in _ALSO_REPLACED.items() if name in changes)}
     kept = [words for words in given if words[0] not in replaced]
     new = [[name] if value is True else [name, str(value)] for name, value in names.items()]
-    return shlex.join(["volley", command, *(word for words in (*kept, *new) for word in _written(words))])
+    return shlex.join(
+        ["volley", command.replace("_", "-"), *(word for words in (*kept, *new) for word in _written(words))]
+    )
 
 
 def launches_named(plan: Plan | None) -> int:

@@ -112,7 +112,7 @@ def path_findings(series: LaunchSeries) -> Iterator[Note]:
         slow = [(each, fallback(each[-1], environment, _sizes(each))) for each in _alike(those)]
         for _, found in [each for each in slow if each[1]][-1:]:
             if found and plan:
-                again = command_again(plan.benchmark.replace("_", "-"), plan)
+                again = command_again(plan.benchmark, plan)
                 unset = [word for variable in found.unset for word in ("-u", variable)]
                 command = f"{shlex.join(['env', *unset])} {again}" if unset else f"{found.change} {again}".strip()
                 yield finding("SLOW", escape_controls(f"{name}: {found.text}"), command)

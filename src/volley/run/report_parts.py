@@ -21,7 +21,7 @@ from volley.report.model import Note, finding
 from volley.run.path_report import path_findings, path_lines
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
-from volley.units import format_cpulist, format_duration, numbered, round_up
+from volley.units import format_cpulist, format_duration, numbered
 
 MAX_RANKS = 8
 """The heading names the cores and GPUs of at most this many ranks of a node; it counts the others."""
@@ -215,7 +215,7 @@ def notes_of(
 def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator[Note]:
     """Advise more launches where one measured something."""
     if len(series.logs) == 1 and measured and series.plan and series.plan.sampling.mode == "adaptive":
-        more = launch_again(series.plan.benchmark.replace("_", "-"), FIRST_LOOK, series.plan)
+        more = launch_again(series.plan.benchmark, FIRST_LOOK, series.plan)
         yield Note("finding", f"one launch cannot show how launches vary: measure that with {more}")
 
 
@@ -270,10 +270,9 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
     """
     plan, asked, made = series.plan, launches_named(series.plan), len(series.logs)
     if plan and made < asked and (budget_s := budget_named(plan)):
-        enough = round_up(1.1 * budget_s * asked / made)
-        again = command_again(plan.benchmark.replace("_", "-"), plan, launches=asked, budget=enough)
         text = f"the run made {made} of {asked} launches within the budget of {budget_s:g} s"
-        yield f"{text}: {again} allows all of them" if asked <= FEASIBLE else text
+        again = command_again(plan.benchmark, plan, launches=asked)
+        yield f"{text}: {again} makes all of them" if asked <= FEASIBLE else text
     lost = (transport for transport in series.transports.values() if not transport.available)
     by_reason = grouped(lost, lambda transport: transport.reason or "no reason is recorded")
     for reason, transports in by_reason.items():

@@ -115,6 +115,10 @@ def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
         )
 
 
+MAX_SIZES = 3
+"""A sentence, or a command, lists at most this many sizes."""
+
+
 def only(points: Sequence[PointResult]) -> dict[str, str]:
     """Return the options that measure the transports and the operations of these points alone."""
     operations = ",".join(dict.fromkeys(point.operation for point in points if point.operation))
@@ -124,11 +128,11 @@ def only(points: Sequence[PointResult]) -> dict[str, str]:
 def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = False, **changes: Any) -> str:
     """Return the command that measures the transports of points again, with the options of the run but for changes.
 
-    ``size``: only at the size of the first point.
+    ``size``: only at their sizes, unless these are many.
     """
-    first = points[0]
-    sizes = {"sizes": str(first.size_bytes)} if size and first.sized else {}
-    return command_again(first.benchmark.replace("_", "-"), plan, **only(points), **sizes, **changes)
+    first, sized = points[0], dict.fromkeys(str(point.size_bytes) for point in points if point.sized)
+    sizes = {"sizes": ",".join(sized)} if size and 0 < len(sized) <= MAX_SIZES else {}
+    return command_again(first.benchmark, plan, **only(points), **sizes, **changes)
 
 
 def _shares(points: Sequence[PointResult]) -> Iterator[Note]:

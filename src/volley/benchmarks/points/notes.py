@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from volley.benchmarks.points.findings import AWARE, RENDEZVOUS, again, only, ucx_ranges
+from volley.benchmarks.points.findings import AWARE, MAX_SIZES, RENDEZVOUS, again, only, ucx_ranges
 from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
@@ -22,7 +22,7 @@ from volley.benchmarks.points.results import (
 )
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import launch_again
-from volley.records.plan import Plan
+from volley.records.plan import OUT_OF_TIME, Plan
 from volley.references import beside_equal, gpus_of
 from volley.report.cells import launches_of, percent, range_text
 from volley.report.model import Note, finding
@@ -83,7 +83,7 @@ def notes_of(result: ResultSeries[Any], doubts: Iterable[Note] = ()) -> Iterator
         result.series,
         by_transport(point for point in points if point.time),
         failed=(f"{point.place}: {failure(point)}" for point in points if point.status == "failed"),
-        missing=skipped(by_name(points)),
+        missing=skipped(by_name(points), result.series.plan),
         doubts=doubts,
     )
 
@@ -118,12 +118,14 @@ def failure(point: PointResult) -> str:
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_LATE = f": {OUT_OF_TIME}"
 
 
-def skipped(by_name: Mapping[str, Sequence[PointResult]]) -> Iterator[str]:
+def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None) -> Iterator[str]:
     """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason.
 
-    Reasons that differ in one number are one, with the range of this number.
+    Reasons that differ in one number are one, with the range of this number.  What a budget left out is measured by the
+    command without one.
     """
     told: list[tuple[str, str, str]] = []
     for name, points in by_name.items():
@@ -135,7 +137,16 @@ def skipped(by_name: Mapping[str, Sequence[PointResult]]) -> Iterator[str]:
             told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
     for (what, _), alike in grouped(told, lambda each: (each[1], _NUMBER.sub("", each[2]))).items():
         for why, names in _ranges([(why, name) for name, _, why in alike]).items():
-            yield f"{join_words(names)} {what}{why.replace(': it ', ': each ', len(names) > 1)}"
+            late = [point for name in names for point in by_name[name] if f": {point.reason}" == why == _LATE]
+            command = f": {_in_time(late, names, plan)}" if late and plan else ""
+            yield f"{join_words(names)} {what}{why.replace(': it ', ': each ', len(names) > 1)}{command}"
+
+
+def _in_time(points: Sequence[PointResult], names: Sequence[str], plan: Plan) -> str:
+    """Return the command that measures these points of a few names, or all of the run, without a budget."""
+    if len(names) <= MAX_NAMED:
+        return again(points, plan, size=True, launches=FIRST_LOOK)
+    return launch_again(plan.benchmark, FIRST_LOOK, plan)
 
 
 def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
@@ -149,9 +160,9 @@ def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def size_range(points: Iterable[PointResult]) -> str:
-    """List up to three sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``.  A barrier has none."""
+    """List a few sizes; describe more by their range: ``5 sizes from 64 MiB to 1 GiB``.  A barrier has none."""
     sizes = list(dict.fromkeys(point.size_bytes for point in points if point.sized))
-    if len(sizes) <= 3:
+    if len(sizes) <= MAX_SIZES:
         return join_words(format_size(size) for size in sizes)
     return f"{len(sizes)} sizes from {format_size(min(sizes))} to {format_size(max(sizes))}"
 
