@@ -322,6 +322,15 @@ def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None
         assert f"measure each run again {advice}" in page.headline(compare(side(names), side(names), 0.05))
 
 
+def test_runs_of_two_commands_are_repeated_with_the_command_of_each() -> None:
+    def side(sizes: str) -> Side:
+        plan = example_records.plan(launch={"asked": [["--sizes", sizes]]})
+        return Side.of("x", launches(1, 2, plan=plan), "")
+
+    one, other = (f"with volley pingpong -s {sizes} --launches 6" for sizes in ("8", "8:64"))
+    assert f": measure A again {one}, and B {other}, or" in page.headline(compare(side("8"), side("8:64"), 0.05))
+
+
 def refused(why: str) -> Logs:
     return launches(1, plan=msgspec.structs.replace(example_records.plan(), excluded={"aware": why}))
 

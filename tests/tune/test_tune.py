@@ -19,6 +19,7 @@ from example_records import collective, log, pingpong, plan
 from the_command import until
 from volley import cli, tune
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.collective.results import CollectivePlan
 from volley.benchmarks.pair import PINGPONG
 from volley.benchmarks.points import findings, results
 from volley.benchmarks.points.results import PointResult
@@ -404,19 +405,23 @@ def points(*times: tuple[str, int, float]) -> list[PointResult]:
 
 
 def test_an_allreduce_that_takes_longer_than_its_parts() -> None:
-    found = findings.violations(
-        points(("allreduce", 1 << 20, 3e-4), ("reduce-scatter", 1 << 20, 5e-5), ("allgather", 1 << 20, 5e-5))
-    )
+    slow = points(("allreduce", 1 << 20, 3e-4), ("reduce-scatter", 1 << 20, 5e-5), ("allgather", 1 << 20, 5e-5))
+    found = findings.violations(slow, None)
     assert [each.text for each in found] == [
         "allreduce host of 1 MiB takes 3.00 times as long as reduce-scatter and allgather (95 % CI 3.00 to 3.00)"
     ]
     assert found[0].command == "volley tune collective --operation allreduce -t host"
-    found = findings.violations(points(("allreduce", 8, 3e-5), ("reduce", 8, 5e-6), ("broadcast", 8, 5e-6)))
+    (found,) = findings.violations(
+        slow, plan("collective", options=CollectivePlan(operations=["allreduce"], cold_cache=True))
+    )
+    assert found.command == "volley tune collective --operation allreduce -t host --cold-cache"
+    assert "--cold-cache" in tune.COMMAND.parse(found.command.split()[2:]).words()
+    found = findings.violations(points(("allreduce", 8, 3e-5), ("reduce", 8, 5e-6), ("broadcast", 8, 5e-6)), None)
     assert [" as reduce and broadcast (" in each.text for each in found] == [True]
 
 
 def test_a_message_that_takes_longer_than_a_longer_one_or_than_its_pieces() -> None:
-    found = findings.violations(points(("", 8192, 1e-6), ("", 32768, 9e-6), ("", 65536, 6e-6)))
+    found = findings.violations(points(("", 8192, 1e-6), ("", 32768, 9e-6), ("", 65536, 6e-6)), None)
     assert [each.text.partition(" (")[0] for each in found] == [
         "host of 32 KiB takes 2.25 times as long as 4 messages of 8 KiB",
         "host of 32 KiB takes 1.50 times as long as 64 KiB",
@@ -424,5 +429,5 @@ def test_a_message_that_takes_longer_than_a_longer_one_or_than_its_pieces() -> N
 
 
 def test_what_follows_the_guidelines_is_not_named() -> None:
-    assert not findings.violations(points(("", 8, 1.02e-6), ("", 16, 1e-6), ("", 64, 1e-6)))
-    assert not findings.violations(points(("allreduce", 8, 1e-5), ("allgather", 8, 1e-6)))
+    assert not findings.violations(points(("", 8, 1.02e-6), ("", 16, 1e-6), ("", 64, 1e-6)), None)
+    assert not findings.violations(points(("allreduce", 8, 1e-5), ("allgather", 8, 1e-6)), None)

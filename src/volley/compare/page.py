@@ -198,26 +198,34 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
 
 
 def too_few(comparison: Comparison) -> str:
-    first = comparison.first
     needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
     if comparison.paired:
         made = int(comparison.differences.launches[0].max())
         return f"{count(made, 'pair')} {_are(made)} too few to show a change: use --launches {needed} or more"
-    again = f"{needed} times or more and join its records (cat A1 A2 … > A)"
-    commands = set()
+    first, second = (_commands_again(comparison, side, needed) for side in (comparison.first, comparison.second))
+    again = f"each run again {needed} times or more and join its records (cat A1 A2 … > A)"
+    if len(first) == len(second) == 1:  # else the records are of several commands, or of volley check
+        again = f"each run again with {first[0]}"
+        if first != second:
+            again = f"A again with {first[0]}, and {comparison.letter} with {second[0]}"
+    one, other = map(_launches, comparison.differences.launches)
+    return (
+        f"a change shows from {needed} launches of each run on (A: {one}; {comparison.letter}: {other}): measure "
+        f"{again}, or use --live"
+    )
+
+
+def _commands_again(comparison: Comparison, side: Side, launches: int) -> list[str]:
+    """Return the commands that measure what is compared again; nothing where one has no ``--launches``."""
+    commands: dict[str, None] = {}
     for point in np.unique(comparison.sweep, return_index=True)[1].tolist():
         sweep, at = comparison.sweeps[comparison.sweep[point]], comparison.at[point]
         benchmark = named(sweep[0])
-        repeats = any(each.name == "--launches" for each in declared(benchmark.options))
-        plan = first.plan_of(benchmark.name, first.observed.rows[sweep][at])
-        commands.add(f"with {command_again(benchmark.command, plan, launches=needed)}" if repeats else again)
-    if len(commands) == 1:  # else the records are of several commands, or of volley check
-        (again,) = commands
-    one, other = map(_launches, comparison.differences.launches)
-    return (
-        f"a change shows from {needed} launches of each run on (A: {one}; {comparison.letter}: {other}): measure each "
-        f"run again {again}, or use --live"
-    )
+        if not any(each.name == "--launches" for each in declared(benchmark.options)):
+            return []
+        plan = side.plan_of(benchmark.name, side.observed.rows[sweep][at])
+        commands[command_again(benchmark.command, plan, launches=launches)] = None
+    return list(commands)
 
 
 def _launches(of_points: Integers) -> str:

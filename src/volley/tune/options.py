@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from volley.command import option_values
-from volley.command.commandline import Options, argument, group, option
+from volley.command.commandline import Options, argument, flag, group, option
 from volley.command.options import HOW, OUTPUT, WHAT, JobOptions, OutputOptions
 from volley.errors import UserError
 from volley.text import join_words
@@ -47,6 +47,7 @@ class TuneOptions(Options):
         shown=USUAL_OPERATION,
         help="The operations of collective, separated by commas.",
     )
+    cold_cache: bool = flag(panel=HOW, help="Search with messages that are in no cache, as of pingpong --cold-cache.")
     budget: float = option(
         read=option_values.seconds,
         default=BUDGET_S,
@@ -76,8 +77,9 @@ class TuneOptions(Options):
         name, *trace = self.benchmark or ("pingpong",)
         if name not in TUNED or len(trace) != (name == "replay"):
             raise UserError(f"volley tune takes one benchmark: {join_words(TUNED, 'or')} TRACE; its options follow")
-        if trace and {"transport", "sizes"} & {*self.given}:
-            raise UserError("--transport and --sizes are not for volley tune replay: the trace says what is sent")
+        if trace and {"transport", "sizes", "cold_cache"} & {*self.given}:
+            refused = "--transport, --sizes and --cold-cache are not for volley tune replay"
+            raise UserError(f"{refused}: the trace says what is sent")
         if self.operation and self.benchmark != ("collective",):
             raise UserError("--operation is for volley tune collective")
 
@@ -88,4 +90,5 @@ class TuneOptions(Options):
             return [name, *trace, "--time", REPLAY_TIME]
         operations = ["--operation", ",".join(self.operation or (USUAL_OPERATION,))] if name == "collective" else []
         sizes = ",".join(map(str, self.sizes))
-        return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes]
+        cold = ["--cold-cache"] if self.cold_cache else []
+        return [name, *operations, "--transport", ",".join(self.transport), "--sizes", sizes, *cold]

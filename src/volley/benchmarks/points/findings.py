@@ -88,13 +88,16 @@ def certainty(result: ResultSeries[Any]) -> str:
     parts += [
         f"{point.name} {digits_cell(point.time, 1e6).text} µs" for point in points if point.operation == "barrier"
     ]
-    return "; ".join([*parts, *cold_caches(plan)])
+    return "; ".join([*parts, *cold_caches(points, plan)])
 
 
-def cold_caches(plan: Plan | None) -> list[str]:
-    """Return the words for messages that are in no cache."""
-    cold = plan and getattr(plan.options, "cold_cache", False)
-    return ["cold caches: each message has another place in memory"] if cold else []
+def cold_caches(points: Sequence[PointResult], plan: Plan | None) -> list[str]:
+    """Return the words for messages that are in no cache; a barrier has none."""
+    return ["cold caches: messages pass through buffers larger than the caches"] if _cold(points, plan) else []
+
+
+def _cold(points: Sequence[PointResult], plan: Plan | None) -> bool:
+    return bool(plan and getattr(plan.options, "cold_cache", False)) and any(point.sized for point in points)
 
 
 def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
@@ -188,7 +191,7 @@ def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operati
     The arguments are those of ``ucx_ranges``.
     """
     found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
-    found += violations(point for point in points if not found or point.transport != AWARE)
+    found += violations([point for point in points if not found or point.transport != AWARE], plan)
     return [replace(note, first=number < MAX_SLOWER) for number, note in enumerate(found)]
 
 
@@ -261,26 +264,27 @@ Violation = tuple[str, PointResult, str, Estimate]
 times as long the point takes."""
 
 
-def violations(points: Iterable[PointResult]) -> list[Note]:
+def violations(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     """Return the largest violation of each kind by each transport, the largest of all first."""
+    tune = "--cold-cache" if _cold(points, plan) else ""
     named = (point for point in points if point.transport.partition("/")[0] in _OF_LIBRARIES)
     timed = [point for point in named if point.latency and point.repeated and point.sends]
     tried = grouped([*_by_parts(timed), *_by_size(timed)], lambda each: each[1].transport).values()
     found = [each for those in tried for each in compress(those, above_of_many([each[3] for each in those], WORTH))]
     found.sort(key=lambda each: -each[3].median)
     worst = {(kind, point.name): (point, instead, ratio) for kind, point, instead, ratio in reversed(found)}
-    return [_conclusion(*each) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
+    return [_conclusion(*each, tune) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
 
 
-def _conclusion(point: PointResult, instead: str, ratio: Estimate) -> Note:
-    """Return the sentence, and the command line that looks for settings without the violation."""
+def _conclusion(point: PointResult, instead: str, ratio: Estimate, option: str) -> Note:
+    """Return the sentence, and the command line that looks for settings without the violation, with an option."""
     longer = f"takes {format_sig(ratio.median, 3)} times as long as {instead}"
     ranks = f" --ranks {len(point.ranks)}" if len(point.ranks) > 2 else ""
     what = f"collective --operation {point.operation}" if point.operation else point.benchmark
     return finding(
         "SLOW",
         f"{point.name} of {format_size(point.size_bytes)} {longer} ({bounds_of(ratio)})",
-        f"volley tune {what} -t {point.transport}{ranks}",
+        f"volley tune {what} -t {point.transport}{ranks} {option}".rstrip(),
     )
 
 

@@ -185,7 +185,7 @@ def _legend(
     points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
 ) -> Sequence[str]:
     kinds = kinds_of(points)
-    parts = [about(points[0], series.plan, kinds), *cold_caches(series.plan)]
+    parts = [about(points[0], series.plan, kinds), *cold_caches(points, series.plan)]
     if any("%" in column.unit or column.name == "range" for column in columns):
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
