@@ -200,6 +200,10 @@ SAID = {
     "Connection to b closed by remote host.": "ssh -v b",
     'unix_listener: path "/a/very/long/path/to/ssh" too long for Unix domain socket': "ControlPath=none",
     "System is booting up. Unprivileged users are not permitted to log in yet.\nConnection closed by b": "has started",
+    "srun: error: Unable to create step for job 7: Job credential expired": "munge",
+    "srun: error: Unable to create step for job 7: Job prolog failed": "journalctl -u slurmd",
+    "srun: error: Unable to create step for job 7: Access denied to requested reservation": "sacctmgr",
+    "srun: error: Unable to create step for job 7: Job is not running": "the job has ended",
     "srun: error: Unable to allocate": "srun --nodes=1 --nodelist=b true",
     "no answer within 15 s": "a login hangs",
 }

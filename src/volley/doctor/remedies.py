@@ -62,20 +62,21 @@ GDRCOPY = "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy"
 
 _REFUSALS = r"""
 creation (temporarily|still) disabled|nodes are busy => another step has the job: leave its shell, or srun --overlap
-[Ii]nvalid job id|Unable to confirm allocation|already complet|revoked|TIME LIMIT => the job has ended: salloc -n 2
+[Ii]nvalid job id|confirm alloc|already (comp|fin)|not running|revoked|TIME LIMIT => the job has ended: salloc -n 2
 Invalid node name|[Nn]odes? .*not in .*(job|allocation) => look for a mistake in the name: scontrol show node {name}
-nvalid (account|partition)|this partition|TRES => ask for what this account may use: sacctmgr show assoc user=$USER
-configuration is not available|[Mm]ore processors|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
+nvalid (account|part|parent)|this partition|TRES => ask for what this account may use: sacctmgr show assoc user=$USER
+[Rr]eserv|(?i:qos)\b|[Ll]icense|[Ff]eature => ask for what this account may use: sacctmgr show assoc user=$USER
+configuration (is )?not avail|[Mm]ore (tasks|proc)|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
 Incompatible versions of client|Protocol version has changed => admin: here and on {name}, one version: sinfo --version
-slurm controller|configuration source|Zero Bytes|Socket timed out => admin: scontrol ping: does slurmctld answer?
-[Mm]unge|(nvalid|generating) (job )?cred|Protocol auth|lock skew => admin: here and there: munge -n | unmunge; date
+slurm controller|configuration source|Zero Bytes|Socket timed|Slurm int => admin: scontrol ping: does slurmctld answer?
+[Mm]unge|[Cc]redential|Protocol auth|lock skew => admin: here and there: munge -n | unmunge; date
 CPU binding outside|layout tasks|distribute tasks => srun --cpu-bind=none: SLURM_CPU_BIND variables are of another step
 [Cc]onnect (IO|io)\b => ping {name}; open all TCP ports, or those of SrunPortRange in slurm.conf
 ask (\d+ )?launch|Communication connection failure|Node failure => see whether it is up: sinfo -R --nodes={name}
-Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
-\bcgroup\b|[Pp]rolog\b|task_p_|task plugins|\bpyxis|enroot => admin: on {name}: {sudo}journalctl -u slurmd
 Plug-in init|plugin stack => admin: what /etc/slurm/plugstack.conf names must be of one version with srun
 Invalid MPI type|mpi plugin => srun --mpi=list shows the types that this srun knows
+cgroup|(ro|pi)log\b|task(_p| plug)|pyxis|enroot|urmd could|found on host => admin: on {name}: {sudo}journalctl -u slurmd
+Unable to create step => see what the job may have, and what it has: scontrol show job $SLURM_JOB_ID
 (directory: '|on file |usable ")(ssh|srun)\b|launching agents|plm_[rs]sh_agent: => install the client here: {client}
 Temporary failure in name resolution => the name server does not answer: getent hosts {name}; cat /etc/resolv.conf
 Could not resolve hostname => look for a mistake in the name {name}: getent hosts {name}
