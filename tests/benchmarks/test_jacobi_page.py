@@ -12,7 +12,7 @@ from volley.benchmarks import read
 from volley.benchmarks.jacobi import page as nvidia
 from volley.benchmarks.jacobi.page import slower_parts
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiResidual, grids, grids_up_to, jobs, squarest
-from volley.benchmarks.jacobi.results import Solution, scaling_chains, solutions
+from volley.benchmarks.jacobi.results import Solution, results, scaling_chains, solutions
 from volley.errors import UserError
 from volley.launch.engine import About, TransportAbout
 from volley.launch.inside_launcher import RankInfo
@@ -36,6 +36,18 @@ def test_rates_follow_from_the_formulas() -> None:
     assert solution.run_s == pytest.approx(3.0)
     assert solution.communication_s == pytest.approx(0.2)
     assert solution.shares["interior"] == pytest.approx(0.8)
+
+
+def test_what_varies_over_launches_by_more_than_was_asked_for_is_noisy() -> None:
+    def said(*factors: float) -> list[str]:
+        steps = [[0.5, *[0.25 * factor] * 10] for factor in factors]
+        logs = [log(point(batch_s=each), point(transport="host/put")) for each in steps]
+        (result,) = results(logs)
+        return [f"{note.text}: {note.command}" for note in nvidia.report(result).notes if note.verdict == "NOISY"]
+
+    assert said(*[1.0] * 8) == said(0.9, 1.1) == []
+    text = "host varies by more than ±1 %, up to ±10.0 %: volley jacobi --launches 16"
+    assert said(*[0.9, 1.1] * 4) == [text]
 
 
 @pytest.mark.parametrize(

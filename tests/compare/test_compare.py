@@ -20,6 +20,7 @@ from screens import SCREENS, check_screen
 from the_command import check_transcript
 from volley import cli
 from volley.benchmarks import BENCHMARKS
+from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan
 from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare
 from volley.compare.environment import environment_differences
@@ -460,6 +461,18 @@ def test_lists_of_several_launches_are_told_apart_by_item() -> None:
     found = environment_differences(with_sizes([2**each for each in range(20)]), with_sizes([2**20, 2**21], [2**20]))
     assert [note.text for note in page._environment_notes(found, "B", full=False)] == [
         "differs: sizes_bytes: only A has 1 B, 2 B, 4 B and 17 more; only B has 1 MiB and 2 MiB"
+    ]
+
+
+def test_what_an_application_took_is_no_difference_of_environments_and_shares_are_short() -> None:
+    def replayed(time_s: float) -> Logs:
+        recorded = RecordedCalls(calls=[1], median_s=[time_s], left_out={"MPI_Probe": time_s * 1e5 / 3})
+        options = ReplayPlan(program=["a"], names=["Send"], recorded=recorded)
+        return launches(1, plan=example_records.plan("replay", options=options))
+
+    found = environment_differences(replayed(1e-6), replayed(2e-6))
+    assert [(each.name, each.first, each.second) for each in found] == [
+        ("recorded left_out MPI_Probe", "0.0333333", "0.0666667")
     ]
 
 

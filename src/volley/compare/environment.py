@@ -26,7 +26,7 @@ _EPHEMERAL = frozenset(
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
         "unread", "startup", "kept_as", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
-        "first", "second", "processes", "algorithms",
+        "first", "second", "processes", "algorithms", "median_s",
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""
@@ -135,7 +135,7 @@ def _leaves(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
         for number, inner in enumerate(value):
             yield from _leaves(inner, (*place[:-1], f"{_PLURAL.sub('', place[-1])} {number}"))
     elif isinstance(value, list) and value:
-        text = format_size if place[-1].endswith("sizes_bytes") else str
+        text = format_size if place[-1].endswith("sizes_bytes") else _one
         is_cpus = place[-1] in ("cores", "library_cpus")
         yield place, format_cpulist(value) if is_cpus else ", ".join(map(text, value))
     elif place[-2:-1] == ("excluded",):  # the words of the reason may differ
@@ -153,6 +153,10 @@ def _differ(here: Sequence[Setting], there: Sequence[Setting]) -> bool:
 
 
 def _text(values: Sequence[Setting]) -> str:
-    words = {True: "yes", False: "no"}
-    texts = (words[value] if isinstance(value, bool) else value for value in values[:3])
-    return " or ".join(f"{text:g}" if isinstance(text, float) else str(text) for text in texts)
+    return " or ".join(map(_one, values[:3]))
+
+
+def _one(value: Setting) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -16,9 +16,10 @@ from volley.records.command_again import budget_named, command_again, launch_aga
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport, cpus_of
 from volley.records.run_log import RunLog
-from volley.report.cells import kinds_of, launches_of
+from volley.report.cells import kinds_of, launches_of, percent
 from volley.report.model import Note, finding
 from volley.run.path_report import path_findings, path_lines
+from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
 from volley.text import count, grouped, join_few, join_words, mpi_name
 from volley.units import format_cpulist, format_duration, numbered
@@ -217,6 +218,21 @@ def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator
     if len(series.logs) == 1 and measured and series.plan and series.plan.sampling.mode == "adaptive":
         more = launch_again(series.plan.benchmark, FIRST_LOOK, series.plan)
         yield Note("finding", f"one launch cannot show how launches vary: measure that with {more}")
+
+
+def noisy(series: LaunchSeries, times: Mapping[str, Estimate]) -> Iterator[Note]:
+    """Sum up the named times with a wider interval than was asked for, with the command for more launches."""
+    plan, more = series.plan, max(FIRST_LOOK, 2 * len(series.logs))
+    aim = plan.sampling.ci if plan else 1.0
+    wide = {name: each for name, each in times.items() if each.kind in ("ci", "within") and each.half_width > aim}
+    if not plan or not wide:
+        return
+    worst = max(wide, key=lambda name: wide[name].half_width)
+    within = " within one launch" * (wide[worst].kind == "within")
+    most = f"up to {percent(wide[worst].half_width, 1, '±')}{f' ({worst})' * (len(wide) > 1)}"
+    text = f"{join_few(wide)} {'varies' if len(wide) == 1 else 'vary'} by more than ±{aim * 100:g} %{within}, {most}"
+    again = launch_again(plan.benchmark, more, plan) if more <= FEASIBLE else ""
+    yield finding("NOISY", text, again, "warning")
 
 
 _LINE = re.compile(r"line (\d+): ")

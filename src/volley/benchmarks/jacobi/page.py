@@ -46,7 +46,10 @@ def report(result: JacobiResults) -> Report:
                 {solution.transport for solution in measured},
                 failed=_lost(solutions, "failed"),
                 missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
-                doubts=[Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text],
+                doubts=(
+                    *report_parts.noisy(series, {each.transport: each.time for each in measured if each.time}),
+                    *(Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text),
+                ),
             )
         ),
         details=Later(

@@ -185,12 +185,13 @@ def report(result: ReplayResult) -> Report:
         "run of the application, and another one may differ"
     )
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
+    whole = {"the replay": result.calls[0].time} if result.calls else {}
     gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
     memory = [_IN_MEMORY[where]] if (where := _memory(result)) in _IN_MEMORY else []
     return Report(
         heading=report_parts.heading(series, "replay", gaps, *memory),
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
-        notes=[*_notes(result), *report_parts.notes_of(series, ("replay",))],
+        notes=[*_notes(result), *report_parts.notes_of(series, ("replay",), doubts=report_parts.noisy(series, whole))],
         data=data_of(QUANTITIES, ("call",), result.calls),
         runs=series.describe_runs(),
     )
