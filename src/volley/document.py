@@ -69,8 +69,9 @@ def why_unreadable(error: Exception, document: bytes | None = None, within: str 
         field = f"field {wrong[2]!r}{place and f' in {place}'}"
         said = f"unknown {field}" if wrong[1] == "contains unknown" else f"{field} is missing"
     elif wrong := re.fullmatch(r"Expected `(.*)`, got `(.*)`", said):
-        wanted, found = (" or ".join(_KINDS.get(each, each) for each in kinds.split(" | ")) for kinds in wrong.groups())
-        said = f"{place or 'the document'} is {found}, and not {wanted}"
+        wanted, found = wrong[1].removesuffix(" | null"), wrong[2]  # who means null leaves it out
+        kinds = " or ".join(_KINDS.get(each, each) for each in wanted.split(" | "))
+        said = f"{place or 'the document'} is {_KINDS.get(found, found)}, and not {kinds}"
     elif wrong := re.fullmatch(r"Expected `(.*)` (.*)", said):
         said = f"{place} is not {_KINDS.get(wrong[1], wrong[1])} {wrong[2]}"
     elif place:

@@ -18,7 +18,7 @@ import gpu_records
 from fake_about import ABOUT_FAKE
 from screens import SCREENS, check_screen
 from the_command import Command, Finished
-from volley import benchmarks, references
+from volley import benchmarks, cli, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
@@ -56,7 +56,7 @@ THIS = limits.Machine(cpu="EPYC", gpus=("H100", "H100"), ranks=16)
 
 def test_limits_are_learned(tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
-    with pytest.raises(UserError, match="--learn makes it"):
+    with pytest.raises(UserError, match="--learn makes one"):
         limits.read_limits(file)
     dice = random.Random(1)
     for number in range(1, limits.FEWEST + 1):
@@ -480,6 +480,28 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
     done = here("check", "-t", "bogus", "-o", str(tmp_path / "r.jsonl"))
     assert (done.code, done.out) == (2, "")
     assert not list(read_runs(tmp_path / "r.jsonl", BENCHMARKS)) if (tmp_path / "r.jsonl").exists() else True
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "said"),
+    [
+        ("--switches", "cn1 leaf1\ncn2 leaf2\n", r"does not name \S+: it names 2 nodes from cn1 on"),
+        (
+            "--inventory",
+            '{"gpuz": 2}',
+            r"unknown field 'gpuz'; .* is one, and it may have nodes, cpu, gpus,",
+        ),
+        ("--inventory", '{"gpus": "two"}', "gpus is text, and not a whole number; "),
+        ("--expect", "{", "it ends within a value; --learn makes one"),
+    ],
+)
+def test_a_file_that_does_not_fit_this_machine_is_refused_before_anything_is_measured(
+    option: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text(text)
+    assert cli.main(["check", option, str(tmp_path / "file")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(said, line), line
 
 
 @pytest.mark.parametrize(("file", "said"), [("bad.json", "is not a file of limits"), ("no/such", "cannot write to")])

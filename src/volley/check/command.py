@@ -178,7 +178,12 @@ def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
     if options.one_switch:
         return ClusterMap(one_switch=True, nodes=frozenset(hosts))
     if options.switches:
-        return replace(cluster_map.of_file(options.switches), nodes=frozenset(hosts))
+        found = replace(cluster_map.of_file(options.switches), nodes=frozenset(hosts))
+        names = hosts or ([] if options.records or rank_info(os.environ) else [socket.gethostname()])
+        if names and not any(map(found.path, names)):
+            known = f"{count(len(found.path_of), 'node')} from {next(iter(found.path_of))} on"
+            raise UserError(f"--switches {options.switches} does not name {join_few(names)}: it names {known}")
+        return found
     return cluster_map.of_slurm(hosts) if "SLURM_JOB_ID" in os.environ else ClusterMap(nodes=frozenset(hosts))
 
 

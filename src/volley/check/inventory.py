@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from volley.check.findings import NAMED, CheckFinding
 from volley.check.limits import read
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
 from volley.machine.inventory import Inventory, Seen, wrong
-from volley.text import count, join_few
+from volley.text import count, join_few, join_words
 
 
 def read_inventory(path: Path) -> Inventory:
@@ -20,7 +22,8 @@ def read_inventory(path: Path) -> Inventory:
     Raises:
         UserError: if the file cannot be read, or is no inventory.
     """
-    found = read(path, Inventory, "--inventory", "an inventory")
+    fields = join_words(each.name for each in msgspec.structs.fields(Inventory))
+    found = read(path, Inventory, "--inventory", "an inventory", f'{{"gpus": 8}} is one, and it may have {fields}')
     try:
         expand(found.nodes or "a")
     except HostListError as error:

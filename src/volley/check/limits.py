@@ -101,22 +101,22 @@ def read_limits(path: Path) -> Limits:
     Raises:
         UserError: if it cannot be read, or is no such file.
     """
-    return read(path, Limits, "--expect", "a file of limits", "; --learn makes it, on a node that is good")
+    return read(path, Limits, "--expect", "a file of limits", "--learn makes one, on a node that is good")
 
 
-def read(path: Path, kind: type[T], option: str, what: str, hint: str = "") -> T:
-    """Return the content of a file that an option names."""
+def read(path: Path, kind: type[T], option: str, what: str, hint: str) -> T:
+    """Return the content of a file that an option names; ``hint``: how one is made."""
     document = b""
     try:
         document = path.read_bytes()
         return msgspec.json.decode(document, type=kind)
     except FileNotFoundError:
-        raise UserError(f"{option} {path}: there is no such file{hint}") from None
+        raise UserError(f"{option} {path}: there is no such file; {hint}") from None
     except OSError as error:
         raise UserError(f"{option}: cannot read {path}: {error.strerror}") from None
     except UNREADABLE as error:
         other, why = mistaken(document, str(path), ""), why_unreadable(error, document)
-        raise UserError(f"{option}: {other}" if other else f"{option} {path} is not {what}: {why}") from None
+        raise UserError(f"{option}: {other}" if other else f"{option} {path} is not {what}: {why}; {hint}") from None
 
 
 def refuse(path: Path) -> None:
