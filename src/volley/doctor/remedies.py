@@ -124,7 +124,7 @@ No such file|nable to open => on {name}: that path is not there: bind it into th
 allocation|NODEFILE|within a job|available nodes|Error initializing RM => launch
 nreach|No route|onnect(.* fail|ion (refused|timed|reset|closed))|lost comm => ping {name}; ip route; open all TCP ports
 \bTCP\b|handshake|hung up|disconnected => ping {name}; ip route; open all TCP ports
-ied unexpectedly|execve|find (the|an) exec|Illegal instr => install
+reliably start|ied unexpectedly|execve|find (the|an) exec|Illegal instr => install
 (?i:cuda (failure|error))|CUDA_E|\bcu(da)?[A-Z]\w+(:| failed) => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
 """
 """What the system says to any program, also to MPI (errno(3), signal(7)), the first that fits, and where to look."""
@@ -170,7 +170,7 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     return said, unset_one_of(said, place) or f"to see it again, {again}"
 
 
-_OF_MPI = re.compile(r"\b(daemon|prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
+_OF_MPI = re.compile(r"\b(daemons?|prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
 _BELOW_MPI = re.compile(
     r"(srun|slurmstepd|ssh|[a-z]*sh|env): |error while loading shared libraries|execvp error|specified executable"
     r"|^kex_ex|^stdio forw|\b(prted|orted|hydra_\w+|\w+_proxy|volley-engine)\b|plm_[rs]sh_agent"
@@ -189,6 +189,7 @@ _NO_PMI = r"mpi/pmix|Invalid MPI type|not built with (SLURM|ALPS)|No PMIx server
 _FABRIC = "{sudo}systemctl stop nvidia-fabricmanager; {sudo}nvidia-smi -r; {sudo}systemctl start nvidia-fabricmanager"
 _VADER = "OMPI_MCA_btl_vader_single_copy_mechanism"
 _PORT = "ibstat; {sudo}dmesg | grep -i -e mlx -e link: a port went down: look at its cable and the switch"
+_AGENT = 'export PRTE_MCA_plm_ssh_agent="$OMPI_MCA_plm_rsh_agent"  # its name since Open MPI 5'
 _KEEP = "export PRTE_MCA_prte_keep_fqdn_hostnames=1 OMPI_MCA_orte_keep_fqdn_hostnames=1"
 _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 """Open MPI leaves the domain out of a host's name, unless it is told."""
@@ -200,7 +201,7 @@ _ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p; env: they ne
 _BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|JSM|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
 _BATCH_STARTS += "|plm:(?!rsh|ssh)|resource allocator"
 """What fails where a launcher asks the batch system for processes, or is not started by it."""
-_OPTIONAL = re.compile("LOG_CAT_|(?i:hcol|sharp_)")
+_OPTIONAL = re.compile(r"LOG_CAT_|(?i:hcol|sharp_)|\b[TC]L_\w+ +ERROR")
 """Words of what MPI does as well without."""
 _IS_FREE = re.compile("_if_|_IF|coll=|gds=")
 """Settings that take nothing away."""
@@ -229,7 +230,10 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     ("devx|ibv_cmd|syndrome", "ibstat: ask for newer firmware; until then: export UCX_IB_MLX5_DEVX_OBJECTS="),
     ("nable to run bstrap_proxy on localhost", "export I_MPI_HYDRA_BOOTSTRAP=fork"),
     (_VERSIONS, lambda place, _: place.unset(["LD_LIBRARY_PATH"]) or _ONE_VERSION),
-    ("slots|More processors|no allocated|already filled", lambda place, _: place.more("--hosts a:2,b:2: two for each")),
+    (
+        "slots|alloc-error|More processors|no allocated|already filled",
+        lambda place, _: place.more("--hosts a:2,b:2: two for each"),
+    ),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
     (rf"{_NO_PMI}|PMI2?_\w+ (returned|failed)", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
     (_NO_PMI, lambda _, facts: f"volley --launcher {'openmpi' if facts.mpi_family in ('', 'openmpi') else 'mpich'}"),
@@ -241,13 +245,18 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_UNREACHED, lambda place, _: place.unset(("UCX_TLS", "UCX_NET_DEVICES")) or "ucx_info -d must agree on the hosts"),
     (r"hfi units|assign_context|PSM2? .*can't open|OFI .*No space left", "fewer ranks, or FI_PROVIDER=^psm2,psm3"),
     (r"OFI [\w() ]*failed", lambda place, _: place.unset(("FI_PROVIDER", "I_MPI_OFI_PROVIDER"))),
-    (r"OFI [\w() ]*failed", "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own"),
+    (
+        r"OFI [\w() ]*failed|(?s:MPIDI_OFI_.*\(unknown\))",
+        "fi_info -l shows the providers; FI_PROVIDER=tcp is one that needs no card of its own",
+    ),
     ("find sysfs|PMIX_ERR_NOT_SUPPORTED", "ls /sys/devices/system/cpu/cpu0/topology: hwloc needs all of /sys"),
+    ("NCCL WARN .*not permitted", "export NCCL_MNNVL_ENABLE=0 NCCL_CUMEM_ENABLE=0, or give containers an IMEX channel"),
     ("MNNVL|IMEX|imex", lambda place, _: place.admin("{sudo}systemctl start nvidia-imex on each host")),
     (
         "(?i)nvls|failure 802|system not yet initialized",
         lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0",
     ),
+    ("(?s)ssh: .*PRTE", lambda at, _: _AGENT * ("OMPI_MCA_plm_rsh_agent" in at.environment)),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
     ("(?i)cuda.*(out of mem|busy or unav)", "nvidia-smi shows the processes that have the GPU: wait for their end"),
     (r"\bMPS\b", lambda place, _: place.unset(["CUDA_MPS_PIPE_DIRECTORY"])),

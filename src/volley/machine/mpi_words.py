@@ -154,8 +154,9 @@ Framework: +(bfrops|gds|p(?:compress|mdl|net|reg|sec|sensor|stat|tl))\W+Componen
 Framework: +(\w+)\W+Component: +(\w+) => OMPI_MCA_\1=^\2
 \b(?:mm_)?(xpmem|posix|sysv|cma|knem|cuda_ipc|gdr_copy|[dr]c_mlx5|ud_mlx5)\w*\.c:.*UCX +(?:ERROR|FATAL) => UCX_TLS=^\1
 \b(bfrops|gds|psec|preg|pnet|pmdl|pcompress)_(?!base|hash)([a-z0-9]+)(?:_\w+)?\.c\b => PMIX_MCA_\1=^\2
-\b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1)([a-z0-9]+)(?:_\w+)?\.[ch]\b => OMPI_MCA_\1=^\2
+\b(btl|mtl|coll|osc|smsc|plm|ras)_(?!tcp|self|sm_|base|ob1|[rs]sh)([a-z0-9]+)(?:_\w+)?\.[ch]\b => OMPI_MCA_\1=^\2
 LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
+\b[TC]L_\w+ +ERROR => OMPI_MCA_coll=^ucc
 OpenFabrics|openib => OMPI_MCA_btl=^openib
 OFI MTL|OFI Libfabric => OMPI_MCA_mtl=^ofi
 (?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1

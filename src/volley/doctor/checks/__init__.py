@@ -6,6 +6,7 @@ Each is a pure function from facts to a finding, and reads nothing but its argum
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -31,7 +32,8 @@ _TWO_RANKS = (*_SEEN, *_JOBS)
 _AWARE = (*_TWO_RANKS, "MPI, GPU memory")
 _RDMA = ("MPI between hosts", "MPI, GPU memory")
 
-_MET = {"locked memory": LOCKED_MEMORY, "shared memory": LIMITS_MET["df /dev/shm"], "CMA": NO_CMA}
+_SHARED_MEMORY = re.compile(LIMITS_MET["df /dev/shm"].pattern + "|Bus error")
+_MET = {"locked memory": LOCKED_MEMORY, "shared memory": _SHARED_MEMORY, "CMA": NO_CMA}
 """Checks that explain every job which says that it met what they found."""
 STATUSES: tuple[Status, ...] = ("good", "warning", "broken", "not applicable", "not tested")
 _FINE = ("good", "not applicable")

@@ -34,6 +34,8 @@ _NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
+_FOR_HOST_MEMORY = re.compile("Bad address|memory types?")
+"""What UCX says where it takes memory of a GPU for that of the host."""
 _SLOWER = 1.05
 """From this ratio on a warning calls ``aware`` slower: doctor's jobs stop at an interval of 5 %."""
 _OF_ANOTHER_HOST = re.compile(
@@ -241,7 +243,7 @@ def device(facts: Facts) -> DoctorFinding:
         return broken("MPI delivered wrong bytes in GPU memory", f"{job.command_line}: {wrong}", _SEE_COPIES)
     points = job.delivered(_AWARE)
     if not job.complete or not points:
-        remedy = end_of_job(job, facts) or remedy
+        remedy = remedy if _FOR_HOST_MEMORY.search(job.why) else end_of_job(job, facts) or remedy
         said = "MPI is not CUDA-aware" if re.search("SIG|Segmentation", job.why) else "MPI does not send GPU memory"
         found = job_failed(job, said, remedy, DEVICE_SIZES[-1])
         return replace(found, explains=_NOT_AWARE) if found.status == "broken" else found
