@@ -125,9 +125,27 @@ def test_the_words_of_a_launcher_are_shown_while_it_is_waited_for_and_when_it_is
     assert lines[1:] == [
         f"volley: the launcher says: {WORDS}",
         WORDS,
-        "volley: the run was aborted: no measurement had begun 2 s after the start of the launcher; killed it",
+        f"volley: the run was aborted: no measurement had begun 2 s after the start of the launcher; killed it: {WORDS}",
         "volley: volley doctor looks for the cause",
     ]
+
+
+@pytest.mark.parametrize("talks", [False, True])
+def test_of_what_libraries_were_asked_to_say_only_a_reason_is_shown(talks: bool) -> None:
+    talk = "[node1:1] selected ob1 best priority 20"
+    start = Start("none", ("sh", "-c", f"echo '{talk}' >&2; echo '{WORDS}' >&2; exec sleep 600"), {}, os.environ)
+    plan = Plan(benchmark="probe", transports=[], options={}, watchdog_s=0.5)
+    notes: list[str] = []
+    with (
+        Stop() as stop,
+        EngineProcess(replace(start, patience=Patience(start_s=0.5)), stop, notes.append, talks=talks) as process,
+    ):
+        assert list(process.lines(plan)) == []
+        process.terminate()
+    shown = [WORDS] if talks else [talk, WORDS]
+    assert [*stop.said] == shown
+    assert [each.partition(" says: ")[2] for each in notes if " says: " in each] == shown
+    assert process.ending.others == (talk, WORDS)
 
 
 def test_few_ranks_on_other_hosts_are_not_waited_for_as_long_as_many() -> None:

@@ -55,8 +55,8 @@ def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Reader[int]:
     return Reader("N", lambda option, words: _number(option, words[-1], minimum, maximum))
 
 
-def pair(option: str, words: Sequence[str]) -> tuple[int, int]:
-    first, second = (_number(option, word, 1, LARGEST_COUNT) for word in words)
+def pair(option: str, words: Sequence[str], minimum: int = 1) -> tuple[int, int]:
+    first, second = (_number(option, word, minimum, LARGEST_COUNT) for word in words)
     return first, second
 
 

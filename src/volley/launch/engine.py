@@ -9,7 +9,7 @@ import selectors
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from volley.launch import engine_path, inside_launcher
 from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import MpiAbout
-from volley.machine.mpi_words import limit_in
+from volley.machine.mpi_words import first_cause, limit_in
 from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan
@@ -30,7 +30,9 @@ from volley.records.run_log import RecordError
 from volley.text import clean, count
 
 _PREFIX = "volley-engine: "
-_USUAL_LINES = 400
+_USUAL_LINES, _LINES_OF_TALK = 400, 10_000
+"""So many of the last lines of text are kept.  UCX's tables have ten to twenty lines for each operation, connection and
+rank."""
 _SAYS_NOTHING = "OSC UCX component priority set inside component query failed"
 """What Open MPI says of each window and rank where UCX has no device; it then sends in another way."""
 _WAITS = {
@@ -168,7 +170,7 @@ class EngineProcess:
     """
 
     def __init__(
-        self, start: Start, stop: Stop, note: Callable[[str], None] = lambda _text: None, max_lines: int = _USUAL_LINES
+        self, start: Start, stop: Stop, note: Callable[[str], None] = lambda _text: None, *, talks: bool = False
     ) -> None:
         """Start the job.
 
@@ -176,12 +178,13 @@ class EngineProcess:
             start: the command and its environment.
             stop: the flag that stops the job.
             note: shows what is waited for, and what the launcher printed, if that takes long.
-            max_lines: how many of the last lines of MPI's and the launcher's text are kept.
+            talks: libraries were asked to say what they choose; of this text people see only what explains a failure.
         """
         self.losses: list[str] = []
         """Messages about lines that should be records but cannot be decoded."""
         self._sentences: dict[str, None] = {}
-        self._others: deque[str] = deque(maxlen=max_lines)
+        self._talks = talks
+        self._others: deque[str] = deque(maxlen=_LINES_OF_TALK if talks else _USUAL_LINES)
         self._unshown = 0
         self._killed = ""
         self._ranks_here = False  # so that their end can be seen
@@ -348,9 +351,8 @@ class EngineProcess:
         if now >= self._say_at:
             self._say_at = now + _SAY_EVERY_S
             self._note(f"waiting for {self._awaited}: {now - self._limit_from:.0f} s of at most {self._within_s:.0f} s")
-            for line in list(self._others)[max(len(self._others) - self._unshown, 0) :]:
-                if not ucx_protocols.is_line(line):
-                    self._note(f"{self._program} says: {line}")
+            for line in self._for_people(list(self._others)[max(len(self._others) - self._unshown, 0) :]):
+                self._note(f"{self._program} says: {line}")
             self._unshown = 0
         is_late = now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None
         if is_late and not self._waited_for_a_core():
@@ -423,8 +425,13 @@ class EngineProcess:
 
     def terminate(self) -> None:
         """Ask the job to stop, and keep what was printed before: it may say why a user stopped it."""
-        self._stop.said = tuple(self._others)
+        self._stop.said = tuple(self._for_people(self._others))
         self._process.terminate()
+
+    def _for_people(self, lines: Sequence[str]) -> list[str]:
+        if self._talks:
+            return [*filter(None, [first_cause(lines)])]
+        return [line for line in lines if not ucx_protocols.is_line(line)]
 
     def kill(self) -> None:
         self._child.kill()

@@ -28,10 +28,6 @@ SIZES = [8, 1 << 20]
 
 WATCHDOG_S = 20.0
 
-_MAX_LINES = 10_000
-"""UCX's tables are long: ten to twenty lines for each operation, connection and rank."""
-
-
 SELF_SEND = "self_send"
 """The engine's benchmark of one rank that sends to itself; no command offers it."""
 
@@ -148,7 +144,7 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
 def send(plan: Plan, trials: Trials) -> _Tried:
     """Run a small job; return its records as they are, and how it ended."""
     records: list[dict[str, Any]] = []
-    with EngineProcess(trials.start, trials.stop, trials.note, _MAX_LINES) as process:
+    with EngineProcess(trials.start, trials.stop, trials.note, talks=True) as process:
         for line in process.lines(plan, trials.watchdog_s):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 records.append(msgspec.json.decode(line, type=dict[str, Any]))

@@ -29,13 +29,7 @@ def _grid(option_name: str, words: Sequence[str]) -> tuple[int, int]:
 
 
 def _domain(option_name: str, words: Sequence[str]) -> tuple[int, int]:
-    across, along = option_values.pair(option_name, words)
-    if min(across, along) < MIN_POINTS:
-        raise UserError(
-            f"{option_name} {across} {along}: a domain has at least {MIN_POINTS} points along x and along y, "
-            f"e.g. {option_name} {max(across, MIN_POINTS)} {max(along, MIN_POINTS)}"
-        )
-    return across, along
+    return option_values.pair(option_name, words, MIN_POINTS)
 
 
 @dataclass(frozen=True, kw_only=True)
