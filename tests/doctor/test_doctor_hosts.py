@@ -222,6 +222,13 @@ def test_the_remedy_fits_what_was_said(said: str) -> None:
     assert (" ssh " in finding.remedy) <= bool(re.search("ssh|publickey|Host key|Connection|unix_listener", said))
 
 
+def test_what_further_hosts_say_is_joined_to_what_to_do() -> None:
+    silent = [{"name": name, "error": "user@b: Permission denied (publickey)."} for name in "bc"]
+    facts = changed(GOOD, hosts={"hosts": [{"name": "a"}, *silent]})
+    (found,) = (each for each in diagnose(facts).findings if each.check == "hosts")
+    assert re.match(r"c: .*\(publickey\); ssh", found.also[0])
+
+
 def test_what_runs_on_the_hosts_needs_nothing_installed() -> None:
     """It is imported by a Python without site-packages."""
     text = Path(remote.__file__).read_text("utf-8")

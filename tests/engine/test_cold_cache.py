@@ -14,7 +14,7 @@ from volley.compare.environment import environment_differences
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
 COLD = (*QUICK, "--cold-cache")
-STAY = {"host/persistent": "its requests are made for one place", "host/partitioned": "its requests are made for"}
+STAY = dict.fromkeys(("host/persistent", "host/partitioned"), "requests are made for one place")
 
 
 @pytest.mark.slow

@@ -169,7 +169,7 @@ class WithRequests : public Requesting<PersistentChannel<partitioned>> {
   }
   void arm(const View& view, std::uint64_t count) override { this->channel_.make_requests(view, count, window_); }
   void disarm() override { this->channel_.free_requests(); }
-  [[nodiscard]] std::string keeps_place() const override { return "its requests are made for one place"; }
+  [[nodiscard]] std::string keeps_place() const override { return "persistent requests are made for one place"; }
 
   std::uint64_t window_ = 1;
 };

@@ -313,8 +313,8 @@ def _saturations(result: Rates) -> Iterator[Table]:
         [Cell(size, text=format_size(size)), *(str(found.get((name, size)) or "–") for name in names)] for size in sizes
     ]
     legend = f"the fewest pairs of which no larger number sends {(WORTHWHILE - 1) * 100:.0f} % more in total"
-    legend += "; ≥: at least, because more pairs may send more; –: unknown"
-    yield Table([Column("size"), *map(Column, names)], rows, title="pairs that are enough", legend=[legend])
+    legend += "; ≥: fewer are not enough, and these may not be; –: unknown"
+    yield Table([Column("size"), *map(Column, names)], rows, title="pairs needed", legend=[legend])
 
 
 def _charts(result: Rates) -> Iterator[Chart]:

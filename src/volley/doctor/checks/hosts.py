@@ -70,7 +70,7 @@ def answers(facts: Facts) -> DoctorFinding:
     if not silent:
         return good(f"{join_few(host.name for host in found)} answer{'s' * (len(found) == 1)}")
     (first, said, remedy), *rest = ((host, *end_of_refusal(host.error, host.name, facts)) for host in silent)
-    also = tuple(f"{host.name}: {words}; {its}" for host, words, its in rest[:_MOST_DIFFERENCES])
+    also = tuple(f"{host.name}: {words.rstrip('.')}; {its}" for host, words, its in rest[:_MOST_DIFFERENCES])
     many = f"{len(silent)} of {len(found)} hosts: " if len(silent) > 1 else ""
     names = join_few((host.name for host in silent), _MOST_DIFFERENCES)
     finding = broken(f"cannot start volley on {many}{names}", f"{first.name}: {said}", remedy)
