@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import gpu_records
+from example_records import collective
 from fake_about import ABOUT_FAKE
 from screens import SCREENS, check_screen
 from the_command import Command, Finished
@@ -36,7 +38,8 @@ from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured
-from volley.run.jobs import JobContext
+from volley.run.jobs import JobContext, LaunchCount
+from volley.run.outcome import RunOutcome
 from volley.statistics.estimates import median
 
 ROOT = Path(__file__).parents[2]
@@ -458,6 +461,24 @@ def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_f
     starts = {(each.job.mpi, each.job.launcher, each.job.launcher_arg) for each in asked.values() if each.job.launches}
     assert starts == {("/opt/a b/mpi", "mpich", ("--x", "y"))}
     assert len(asked) == len(machine.layers(2))
+
+
+@pytest.mark.parametrize(("reason", "found"), [(OUT_OF_TIME, []), ("no NCCL", ["NOT POSSIBLE"])])
+def test_what_the_budget_left_out_is_judged_once(
+    monkeypatch: pytest.MonkeyPatch, reason: str, found: list[str]
+) -> None:
+    """By the layer, which names the longer budget; that all of it was skipped is no reason of its own."""
+    log = RunLog(records=[collective("allreduce", [], 8, status="skipped", reason=reason)])
+    outcome = RunOutcome(3, ("volley: every point was skipped",), ends_session=True)
+    session = SimpleNamespace(
+        jobs=SimpleNamespace(count=LaunchCount(1, 1)), run=lambda *_: None, logs=[log], outcomes=[outcome]
+    )
+    monkeypatch.setattr(command, "prepare", lambda *_: session)
+    nothing: Any = None
+    with Stop() as stop:
+        check = command.Check(COMMAND.parse([]), nothing, stop, 60.0)
+        check.launches("NCCL allreduce", nothing, nothing)
+    assert [each.status for each in check.findings] == found
 
 
 @pytest.mark.slow

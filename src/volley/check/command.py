@@ -80,7 +80,8 @@ class Check:
             session.run(self.writer, progress)
         began = any(log.run for log in session.logs)
         for outcome in session.outcomes:
-            if outcome.code != EXIT_GOOD and not any("failed" in log.statuses for log in session.logs):
+            judged = machine.out_of_time(session.logs) or any("failed" in log.statuses for log in session.logs)
+            if outcome.code != EXIT_GOOD and not judged:
                 said = [line.removeprefix("volley: ") for line in outcome.lines if not line.endswith(LOOKS_FOR)]
                 why = " ".join(said[-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"

@@ -126,8 +126,7 @@ def judge(
     for transport, reason in unavailable.items():
         yield finding(status="NOT POSSIBLE", said=f"{transport}: {reason}", remedy="volley doctor")
     times = measured(benchmark, logs)
-    points = (each for log in logs for record in log.records for each in (record, *getattr(record, "cells", ())))
-    late = any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
+    late = out_of_time(logs)
     if late or not times or not all(log.good for log in logs):
         if not unavailable:
             why, how = (f": {OUT_OF_TIME}", LONGER) if late else ("", again)
@@ -144,6 +143,12 @@ def judge(
         yield _by_reference(layer, ratios, again, others)
     elif not slow:
         yield _by_hardware(layer, sections, len(times), others)
+
+
+def out_of_time(logs: Sequence[RunLog]) -> bool:
+    """Return whether the budget left out a point."""
+    points = (each for log in logs for record in log.records for each in (record, *getattr(record, "cells", ())))
+    return any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
 
 
 def without_core(logs: Sequence[RunLog]) -> str:
