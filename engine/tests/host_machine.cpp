@@ -224,6 +224,11 @@ void caches_are_those_of_the_last_level() {
   EXPECT((caches_of({9, 1, 0}, root.path()) == std::vector<int>{0, 8}));
   EXPECT((caches_of({8, 9, 77}, root.path()) == std::vector<int>{8}));
   EXPECT(caches_of({77}, root.path()).empty());
+  root.write("sys/devices/system/cpu/cpu1/node0/cpulist", "0-7\n");
+  for (const int cpu : {8, 9}) {
+    root.write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/node1/cpulist", "8-15\n");
+  }
+  EXPECT((numa_nodes_of({9, 77, 1, 8}, root.path()) == std::vector<int>{0, 8}));
 }
 
 void masks_have_room_for_any_cpu() {

@@ -173,6 +173,22 @@ def test_a_cache_is_a_kind_where_a_socket_has_several() -> None:
     assert kinds([], [], [], []) == [other] * 4
 
 
+def test_a_numa_node_is_a_kind_where_a_socket_has_several() -> None:
+    def kinds(numa_nodes: list[int], caches: list[int]) -> list[str]:
+        placed = {
+            rank.rank: msgspec.structs.replace(rank, numa_nodes=[numa_node], caches=[cache])
+            for rank, numa_node, cache in zip(ranks(4), numa_nodes, caches, strict=True)
+        }
+        found = kinds_of_pairs(range(4), placed)
+        return [found.kind(pair) for pair in ((0, 1), (0, 2), (0, 3), (2, 3))]
+
+    cache, numa_node, socket = "same cache", "same NUMA node", "same socket"
+    assert kinds([0, 0, 0, 16], [0, 0, 8, 16]) == [cache, numa_node, socket, socket]
+    assert kinds([0, 0, 16, 16], [0, 0, 0, 0]) == [numa_node, socket, socket, numa_node]
+    assert kinds([0, 0, 16, 16], [0, 0, 16, 16]) == [cache, socket, socket, cache]
+    assert kinds([0, 0, 0, 0], [0, 0, 8, 8]) == [cache, socket, socket, cache]
+
+
 # --------------------------------------------------------------------------------------------------- who is slow
 
 

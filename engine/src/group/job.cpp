@@ -174,6 +174,7 @@ Json own_facts(const Job& job, const Placement& placement) {
           {"cores", cores},
           {"sockets", sockets_of(cores)},
           {"caches", caches_of(cores)},
+          {"numa_nodes", numa_nodes_of(cores)},
           {"bound_by", binder(placement, cores)},
           {"library_cpus", placement.cpus.libraries},
           {"cpu", cpu_model()},

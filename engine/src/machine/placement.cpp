@@ -101,6 +101,14 @@ std::vector<int> caches_of(const std::vector<int>& cpus, const std::string& root
   return each_once(std::move(caches));
 }
 
+std::vector<int> numa_nodes_of(const std::vector<int>& cpus, const std::string& root) {
+  std::vector<int> nodes;
+  for (const int cpu : cpus) {
+    if (const auto sharing = numa_cpus_of(cpu, root); !sharing.empty()) nodes.push_back(sharing.front());
+  }
+  return each_once(std::move(nodes));
+}
+
 std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> cpus;
   for (const auto range : split(std::string_view(text).substr(0, text.find('\n')), ',')) {

@@ -24,6 +24,9 @@ using CpuMask = std::vector<unsigned long>;
 // The last-level caches of these CPUs, each as its first CPU, in order; empty if Linux reports none.
 [[nodiscard]] std::vector<int> caches_of(const std::vector<int>& cpus, const std::string& root = "/");
 
+// The NUMA nodes of these CPUs, likewise.
+[[nodiscard]] std::vector<int> numa_nodes_of(const std::vector<int>& cpus, const std::string& root = "/");
+
 // The CPUs that are hardware threads of one core with `cpu`, itself among them; `cpu` alone if Linux reports none.
 [[nodiscard]] std::vector<int> siblings_of(int cpu, const std::string& root = "/");
 

@@ -77,6 +77,9 @@ class Rank(Frozen, frozen=True, kw_only=True):
     caches: Annotated[
         list[NonNegative], doc("last-level caches of those CPUs, each as its first CPU; empty if unknown.")
     ] = []
+    numa_nodes: Annotated[
+        list[NonNegative], doc("NUMA nodes of those CPUs, each as its first CPU; empty if unknown.")
+    ] = []
     bound_by: Annotated[Literal["engine", "launcher", "nobody"], doc("what restricted it to those CPUs.")]
     library_cpus: Annotated[
         list[NonNegative], doc("logical CPUs on which threads of MPI, CUDA and transports may run; empty: as `cores`.")

@@ -26,7 +26,7 @@ from volley.statistics.two_runs import Booleans, Floats, Integers, medians_of
 from volley.text import grouped
 from volley.units import format_size
 
-KINDS = ("same cache", "same socket", "same node", "off node", "unknown")
+KINDS = ("same cache", "same NUMA node", "same socket", "same node", "off node", "unknown")
 """The kinds of pairs of ranks by distance, the nearest first."""
 
 HOST = -1
@@ -280,20 +280,24 @@ def _unmeasured(rows: Sequence[RankMatrixRow], kinds: PairKinds, where: Booleans
 def kinds_of_pairs(ranks: Sequence[int], known: Mapping[int, Rank]) -> PairKinds:
     """Return the distance of each two ranks.
 
-    Ranks that may run on several sockets count as on the same node, no nearer.  Where no socket has several last-level
-    caches, a cache says no more than its socket.
+    Ranks that may run on several sockets count as on the same node, no nearer.  Where no socket has several NUMA nodes,
+    or last-level caches, they say no more than the socket.
     """
     placed = [known.get(rank) for rank in ranks]
     nodes = np.array([rank.node if rank else -1 for rank in placed], np.int64)
-    sockets = np.array([rank.sockets[0] if rank and len(rank.sockets) == 1 else -1 for rank in placed], np.int64)
-    caches = np.array([rank.caches[0] if rank and len(rank.caches) == 1 else -1 for rank in placed], np.int64)
     same_node = nodes == nodes[:, np.newaxis]
-    same_socket = same_node & (sockets == sockets[:, np.newaxis]) & (sockets >= 0)
-    same_cache = same_socket & (caches == caches[:, np.newaxis]) & (caches >= 0)
-    if np.array_equal(same_cache, same_socket):
-        same_cache = np.zeros_like(same_socket)
+
+    def share(part: str) -> Booleans:
+        parts = [getattr(rank, part) if rank else [] for rank in placed]
+        own = np.array([each[0] if len(each) == 1 else -1 for each in parts], np.int64)
+        both: Booleans = same_node & (own == own[:, np.newaxis]) & (own >= 0)
+        return both
+
+    same_socket = share("sockets")
+    nearer = [same_socket & share(part) for part in ("caches", "numa_nodes")]
+    nearer = [np.zeros_like(each) if np.array_equal(each, same_socket) else each for each in nearer]
     unknown = (nodes < 0) | (nodes < 0)[:, np.newaxis]
-    numbers = np.select([unknown, same_cache, same_socket, same_node], [4, 0, 1, 2], 3)
+    numbers = np.select([unknown, *nearer, same_socket, same_node], [5, 0, 1, 2, 3], 4)
     return PairKinds(tuple(ranks), tuple(ranks), numbers, KINDS)
 
 
