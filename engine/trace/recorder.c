@@ -587,12 +587,12 @@ static struct persistent {
   int world;
   bool sends;
   struct event about;
-} persistents[1024];  // by hash; those that find no place are not counted
+} persistents[1024];  // by hash; those that find no place near it are not counted
 
 static struct persistent* persistent_of(Word handle) {
-  enum { ALL = sizeof persistents / sizeof *persistents };
+  enum { ALL = sizeof persistents / sizeof *persistents, NEAR = 32 };  // a full table costs each start this much
   struct persistent* its = &persistents[hash(handle) % ALL];
-  for (int i = 0; i < ALL && its->handle != 0 && its->handle != handle; ++i)
+  for (int i = 0; i < NEAR && its->handle != 0 && its->handle != handle; ++i)
     its = its == persistents + ALL - 1 ? persistents : its + 1;
   return its;
 }

@@ -105,10 +105,9 @@ _KEPT = "\ue000"
 """A character for private use, in place of the blanks of a command."""
 
 
-def shortened(text: str) -> str:
-    """Return a text for a message about it: of a long one the beginning."""
-    most = 60  # half a line
-    return text if len(text) <= most else f"{text[:most]}…"
+def shortened(text: str, most: int = 60) -> str:
+    """Return a text for a message about it: of a long one the beginning, by default half a line."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:

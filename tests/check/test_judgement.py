@@ -386,7 +386,7 @@ def test_a_map_that_says_nothing_is_refused(tmp_path: Path) -> None:
         ("a x top\n\nb\n", 3, "'b' is no node with its switches; it may be: "),
         ("a x top\na y top\n", 2, "the node a is on x, too"),
         ("a" * 10_000_000, 1, "aaa…' is no node with its switches; it may be: "),
-        ("SwitchName=s Nodes=" + "a," * 100_000 + "b[", 1, "a,…' is not a host list"),
+        ("SwitchName=s Nodes=" + "a," * 100_000 + "b[", 1, ",a…' is not a host list"),
     ],
 )
 def test_a_wrong_map_is_refused_with_its_line(text: str, line: int, said: str, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_the_remedy_fits_what_was_said(said: str) -> None:
 
 def test_what_further_hosts_say_is_joined_to_what_to_do() -> None:
     silent = [{"name": name, "error": "user@b: Permission denied (publickey)."} for name in "bc"]
-    facts = changed(GOOD, hosts={"hosts": [{"name": "a"}, *silent]})
+    facts = changed(changed(GOOD, **STATES["a host that does not answer"]), hosts={"hosts": [{"name": "a"}, *silent]})
     (found,) = (each for each in diagnose(facts).findings if each.check == "hosts")
     assert re.match(r"c: .*\(publickey\); ssh", found.also[0])
 

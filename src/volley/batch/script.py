@@ -132,7 +132,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     if named and on_gpus and not resources.brings_gpus:
         notes.insert(0, _no_gpus(1 if share else needed))
     local = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
-    if local and options.command[:1] != ("check",) and not on_gpus and (asked.job.gpus or resources.brings_gpus):
+    if local and not on_gpus and (asked.job.gpus or resources.brings_gpus):
         notes.append(
             "this measures between ranks, through host memory; to measure between the GPUs of a node: "
             f"{local[0].examples[-1]}"

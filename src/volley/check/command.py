@@ -396,4 +396,5 @@ def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Bench
         raise UserError("--from measures nothing: it needs no job")
     if asked.job.ranks is None and nodes > 1:
         asked = replace(asked, job=replace(asked.job, ranks=nodes * (gpus or 1)))
-    return replace(RANKS, jobs=cluster.Measured(ClusterMap(), asked.budget or CLUSTER_S).jobs), asked
+    jobs = cluster.Measured(ClusterMap(), asked.budget or CLUSTER_S).jobs
+    return replace(RANKS, command=COMMAND.name, jobs=jobs), asked

@@ -21,7 +21,7 @@ from volley.records.command_again import launches_asked
 from volley.records.plan import Plan
 from volley.records.record_types import End, Run, Transport
 from volley.records.run_log import Observable, RecordedBenchmark, RunLog
-from volley.text import escape_controls, grouped, join_few, join_words
+from volley.text import escape_controls, grouped, join_few, join_words, shortened
 from volley.units import format_cpulist
 
 
@@ -91,8 +91,6 @@ Conditions = Mapping[str, Hashable]
 MAX_NAMED = 4
 """A sentence names at most this many conditions that differ, and counts the others."""
 
-MAX_LETTERS = 60
-
 _BOUND_BY = {"engine": "", "launcher": " by the launcher", "nobody": ", not bound"}
 
 
@@ -159,7 +157,7 @@ def _shown(found: Conditions, name: str) -> str:
     if not value:
         return "not set" if value is None else "none"
     text = join_few(dict.fromkeys(map(str, value)), 2) if isinstance(value, tuple) else str(value)
-    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 1]}…"
+    return shortened(text)
 
 
 def request_of(log: RunLog) -> Hashable:
