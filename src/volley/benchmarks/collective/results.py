@@ -39,6 +39,11 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
     cold_cache: ColdCache = False
 
     @property
+    def reduced(self) -> str:
+        """What reductions do, if it is not usual: ``max of int``."""
+        return "" if (self.element, self.reduction) == ("float", "sum") else f"{self.reduction} of {self.element}"
+
+    @property
     def point_sizes(self) -> list[int]:
         operations = [operation for operation in self.operations if operation != "barrier"]
         return [0] * ("barrier" in self.operations) + [size for size in self.sizes_bytes for _ in operations]
