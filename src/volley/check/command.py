@@ -55,6 +55,8 @@ class Check:
     writer: Writer
     stop: Stop
     budget_s: float
+    here: bool = False
+    """One machine is checked."""
     findings: list[CheckFinding] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
 
@@ -75,6 +77,7 @@ class Check:
         except MachineError as error:
             self.findings.append(finding(status="NOT POSSIBLE", said=str(error)))
             return []
+        session.asks_path = not self.here  # paths are compared between nodes
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
             session.run(self.writer, progress)
@@ -114,7 +117,7 @@ def run(options: CheckOptions) -> int:
         gpus = gpu_count() if one and has_driver() else None
         more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
         usual_s = CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
-        check = Check(options, writer, stop, options.budget or usual_s)
+        check = Check(options, writer, stop, options.budget or usual_s, here=one)
         try:
             if options.transport:  # a name that is wrong is said before anything is measured
                 with suppress(MachineError):

@@ -220,6 +220,8 @@ class Session:
     """When the last launch ended, as ``time.monotonic`` says it."""
     tried: Preflight | None = None
     """What the preflight found, if there was one: a session that is run again does not repeat it."""
+    asks_path: bool = True
+    """Whether a launch of its own may show the path of the messages."""
     paths: LaunchPaths | None = None
     """What a launch showed that sent messages of its own; ``None``: there has been none."""
 
@@ -315,7 +317,7 @@ class Session:
                     progress.note(note)
             if self.tried is None:
                 self.tried = self._preflight(progress)
-            if self.paths is None:
+            if self.paths is None and self.asks_path:
                 self.paths = self._paths(progress)
             for job in self.jobs.each(self.context, self.logs, lambda: time.monotonic() - begun, progress.note):
                 if self.stop.signal is not None:
