@@ -366,8 +366,12 @@ def test_where_the_ranks_use_no_gpu_nvml_is_asked_once_and_the_records_say_nothi
     assert asked == ["before", "before", "after", "after"]
 
 
-def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = [Path("/dev", name) for name in ("nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm")]
+def test_gpus_are_counted_from_their_nodes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    nodes = [tmp_path / name for name in ("nvidia0", "nvidia1", "nvidia2", "nvidia12", "nvidiactl", "nvidia-uvm")]
+    for node in nodes:
+        node.touch()
+    nodes[2].unlink()
+    nodes[2].symlink_to(os.devnull)  # what is mounted over a GPU that a container does not get
     monkeypatch.setattr(Path, "glob", lambda *_: iter(nodes))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert gpu_count() == 3

@@ -17,8 +17,12 @@ def has_driver() -> bool:
 
 
 def gpu_count() -> int:
-    """Return how many GPUs this process may use, from their device nodes and CUDA_VISIBLE_DEVICES."""
-    gpus = sum(node.name.removeprefix("nvidia").isdecimal() for node in Path("/dev").glob("nvidia*"))
+    """Return how many GPUs this process may use, from their device nodes and CUDA_VISIBLE_DEVICES.
+
+    A node over which /dev/null is mounted is hidden, as container runtimes hide paths.
+    """
+    nodes = [node for node in Path("/dev").glob("nvidia*") if node.name.removeprefix("nvidia").isdecimal()]
+    gpus = sum(node.stat().st_rdev != Path(os.devnull).stat().st_rdev for node in nodes)
     if not gpus and _WSL.exists():
         from volley.machine import nvml  # noqa: PLC0415  start-up: only here must the driver be asked
 
