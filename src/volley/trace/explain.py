@@ -258,7 +258,7 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     large = total_s / share >= _WORTH
     needed = {f"OMPI_MCA_{name}={value}" for name, value in UCX_MCA.items()}  # volley env sets it
     settings = [each for each in tuned(trace.info.environment, {"MPI"}) if each not in needed]
-    told = f". The environment sets {join_words(settings)}, which MPI obeys: try it without" if settings else ""
+    told = f". The environment sets {join_words(settings)}: try it without" if settings else ""
     again = escape_controls(shlex.join(["volley", "replay", trace.name]))
     if settings:
         variable = settings[0].rpartition(" ")[2].partition("=")[0]
