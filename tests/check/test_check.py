@@ -26,7 +26,7 @@ from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
 from volley.check import COMMAND, cluster, command, findings, inventory, limits, machine
 from volley.check.command import Judged
-from volley.check.findings import CheckFinding
+from volley.check.findings import INVENTORY, LEARN_MORE, LONGER, CheckFinding
 from volley.check.limits import Limits
 from volley.check.options import CheckOptions
 from volley.errors import UserError
@@ -668,6 +668,19 @@ def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path:
     assert budgets
     assert max(budgets) <= 0.2
     assert "→ volley check --ranks 2 --budget 45\n" in done.out
+
+
+def test_what_is_recommended_has_the_options_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+    options = COMMAND.parse(["--mpi", "wheel", "--budget", "5", "--inventory", "my list"])
+    remedies = (LONGER, f"on good nodes: {LEARN_MORE}", f"{INVENTORY} on each node")
+    found = [CheckFinding(status="UNDECIDED", layer="x", said="y", remedy=remedy) for remedy in remedies]
+    command._show(found, ["a"], options, 60.0)
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines() if "→" in line]
+    assert shown == [
+        "→ volley check --inventory 'my list' --mpi wheel --budget 60",
+        "→ on good nodes: volley check --mpi wheel --expect FILE --learn",
+        "→ volley check --mpi wheel --inventory 'my list' on each node",
+    ]
 
 
 def test_a_busy_machine_is_reported_and_not_judged() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, inventory, limits, machine
 from volley.check.by_paths import by_paths
-from volley.check.findings import LONGER, CheckFinding, of_cluster, render
+from volley.check.findings import INVENTORY, LEARN_MORE, LONGER, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
@@ -166,15 +167,25 @@ def _show(
 
     ``longer_s``: the budget of a check that has more time than this one; ``None``: this one measured nothing.
     """
-    files = {"--expect": options.expect, "--inventory": options.inventory}
-    own = {f"{flag} FILE": f"{flag} {shlex.quote(str(file))}" for flag, file in files.items() if file}
+    expect, inventory = (str(file or "FILE") for file in (options.expect, options.inventory))
+    own = {
+        LEARN_MORE: _again(options, "--expect", expect, "--learn"),
+        INVENTORY: _again(options, "--inventory", inventory),
+        "--expect FILE": shlex.join(["--expect", expect]),
+    }
     if longer_s:
-        typed = (word for words in command_again.asked(options.typed) if words[0] != "--budget" for word in words)
-        own[LONGER] = shlex.join(["volley", "check", *typed, "--budget", f"{longer_s:.3g}"])
+        own[LONGER] = _again(options, "--budget", f"{longer_s:.3g}", without=())
     for words, its in own.items():
         findings = [msgspec.structs.replace(each, remedy=each.remedy.replace(words, its)) for each in findings]
     render(in_order(findings), options.output.format, sys.stdout, nodes)
     return exit_code(findings)
+
+
+def _again(options: CheckOptions, *more: str, without: Sequence[str] = ("--expect", "--inventory", "--learn")) -> str:
+    """Return the command that measures as this check does, without some of its options and with more."""
+    left_out = ("--from", "--budget", *without)
+    kept = (words for words in command_again.asked(options.typed) if words[0] not in left_out)
+    return shlex.join(["volley", "check", *chain.from_iterable(kept), *more])
 
 
 def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:

@@ -27,8 +27,9 @@ from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_size, numbered
 
 LONGER = "a longer --budget"
-"""What decides what a check had no time for; the command puts its own command line there."""
 LEARN_MORE = "volley check --expect FILE --learn"
+INVENTORY = "volley check --inventory FILE"
+"""What decides: ``volley check`` shows these three with the options that it was given."""
 LEARN = f"limits of this site, learned on good nodes: {LEARN_MORE}"
 NAMED = 8
 """A sentence names at most this many parts of a list."""

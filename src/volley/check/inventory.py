@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from volley.check.findings import NAMED, CheckFinding
+from volley.check.findings import INVENTORY, NAMED, CheckFinding
 from volley.check.limits import read
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
@@ -49,7 +49,7 @@ def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFindin
                 yield finding(status="FAIL", part=f"node {each.node}", said=why, nodes=(each.node,), drain=True)
     if unseen:
         why = f"the records of this check do not contain: {join_few([*unseen], NAMED)}"
-        yield finding(status="UNDECIDED", said=why, remedy="volley check --inventory FILE on each node")
+        yield finding(status="UNDECIDED", said=why, remedy=f"{INVENTORY} on each node")
     elif not failed:
         what = join_few([*good], NAMED)
         why = f"all is as it must be: {what}" if what else "the file asks for nothing"
