@@ -14,7 +14,7 @@ from volley.benchmarks.matrix.cases import RankMatrixCase, kinds_of_pairs
 from volley.benchmarks.matrix.jobs import next_job, next_plan
 from volley.benchmarks.matrix.records import RankMatrixRow
 from volley.benchmarks.matrix.results import observables, results
-from volley.records.plan import Plan
+from volley.records.plan import OUT_OF_TIME, Plan
 from volley.records.record_types import End, Rank
 from volley.records.run_log import RunLog
 from volley.report.model import Details
@@ -64,7 +64,7 @@ def both(slow: dict[tuple[int, int], float]) -> RunLog:
 # ------------------------------------------------------------------------------------------------------- screens
 
 
-def lost(row: RankMatrixRow, status: str, *, kept: int, reason: str = "the time budget is used up") -> RankMatrixRow:
+def lost(row: RankMatrixRow, status: str, *, kept: int, reason: str = OUT_OF_TIME) -> RankMatrixRow:
     """The row with all but its last cells lost."""
     return edited(row, **{status: dict.fromkeys(row.ranks[: len(row.ranks) - kept], reason)})
 

@@ -67,7 +67,7 @@ def test_each_thread_has_a_core_of_its_own_or_the_reason_says_how_many_there_are
     assert threaded.keys() == THREADED.keys()
     for name, threads in THREADED.items():
         if len(here) < threads:
-            needed = f"its {threads} threads need {threads} cores for each rank of a node"
+            needed = "each of its threads needs a core of its own"
             assert threaded[name].reason == f"{needed}, and a rank has {len(here)} here"
         else:
             cpus = threaded[name].facts["cpus"]

@@ -106,8 +106,7 @@ class ThreadsTransport final : public Transport, public Messages {
     if (pair.size() == 1) return "a rank alone has one end";
     const std::vector<int> cores = first_threads(context.cpus.measuring);
     if (static_cast<int>(cores.size()) < count_) {
-      return "its " + std::to_string(count_) + " threads need " + std::to_string(count_) +
-             " cores for each rank of a node, and a rank has " + std::to_string(cores.size()) + " here";
+      return "each of its threads needs a core of its own, and a rank has " + std::to_string(cores.size()) + " here";
     }
     if (std::ranges::none_of(context.neighbours, [&](const RankFacts& other) {
           return other.rank != context.rank &&

@@ -61,9 +61,10 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     Args:
         command: the name of the command, or of its benchmark.
         plan: the plan of the run; one that volley did not write holds no options, and ``None`` neither.
-        changes: options by name, ``launches=12``, in place of those of the run; ``tail=True`` is a flag.  A number of
-            launches also replaces ``--budget``, the time of all of them, unless a budget is given, and is never smaller
-            than that of the run; one transport replaces ``--size-time``, of which each transport gets a part.
+        changes: options by name, ``launches=12``, in place of those of the run; ``tail=True`` is a flag, and
+            ``budget=None`` leaves the option out.  A number of launches also replaces ``--budget``, the time of all of
+            them, unless a budget is given, and is never smaller than that of the run; one transport replaces
+            ``--size-time``, of which each transport gets a part.
     """
     given = _given(plan)
     if "launches" in changes:
@@ -73,7 +74,7 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     names = {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
     replaced = {*names, *(option for name, option in _ALSO_REPLACED.items() if name in changes)}
     kept = [words for words in given if words[0] not in replaced]
-    new = [[name] if value is True else [name, str(value)] for name, value in names.items()]
+    new = [[name] if value is True else [name, str(value)] for name, value in names.items() if value is not None]
     return shlex.join(
         ["volley", command.replace("_", "-"), *(word for words in (*kept, *new) for word in _written(words))]
     )

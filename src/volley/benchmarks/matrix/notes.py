@@ -16,7 +16,7 @@ from volley.benchmarks.matrix.records import GpuMatrixRow
 from volley.benchmarks.matrix.results import MatrixResults, observables
 from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair, SlowGroup
 from volley.records.command_again import command_again
-from volley.records.plan import Plan
+from volley.records.plan import OUT_OF_TIME, Plan
 from volley.records.record_types import Status
 from volley.records.run_log import RunLog
 from volley.references import beside_equal
@@ -39,7 +39,7 @@ def notes_of(results: MatrixResults) -> Iterator[Note]:
         results.series,
         [case.name for case in cases],
         failed=(text for case in cases for text in _failed(case)),
-        missing=[*_missing(results), *(text for case in cases for text in _skipped(case))],
+        missing=[*_missing(results), *(text for case in cases for text in _skipped(case)), *_out_of_time(results)],
     )
 
 
@@ -109,6 +109,12 @@ def _skipped(case: MatrixCase) -> Iterator[str]:
     left_out = ((pair, _OF_A_PAIR.sub("both ranks", reason)) for pair, reason in unmeasured(case, "skipped"))
     for reason, those in grouped(left_out, itemgetter(1)).items():
         yield f"{case.name} skipped {_few_or_count([pair for pair, _ in those], partial(_names, case))}: {reason}"
+
+
+def _out_of_time(results: MatrixResults) -> Iterator[str]:
+    reasons = {reason for case in results.cases for _, reason in unmeasured(case, "skipped")}
+    if OUT_OF_TIME in reasons and results.series.plan:
+        yield f"without a budget no pair is left out: {command_again('matrix', results.series.plan, budget=None)}"
 
 
 def _few_or_count(pairs: Sequence[Pair], names: Callable[[Sequence[Pair]], str]) -> str:
