@@ -95,7 +95,7 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "$(PYTHON) cannot make environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@[ -x $(TOOLS)/bin/python ] || $(PYTHON) -m venv --without-pip $(TOOLS)   # the newest pip is installed sooner than Python's own
-	@if $(PYTHON) -m pip --python $(TOOLS)/bin/python --version >/dev/null 2>&1; then pip="$(PYTHON) -m pip"; \
+	@if $(PYTHON) -c 'import pip; assert tuple(map(int, pip.__version__.split(".")[:2])) >= (22, 3)' 2>/dev/null; then pip="$(PYTHON) -m pip"; \
 	  else $(TOOLS)/bin/python -m ensurepip >/dev/null; pip="$(TOOLS)/bin/python -m pip"; fi; \
 	  $$pip --disable-pip-version-check --quiet --python $(TOOLS)/bin/python install --no-compile \
 	  'pip>=23.1' 'scikit-build-core>=0.11.5,<2'

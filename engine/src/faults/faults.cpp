@@ -18,7 +18,7 @@ constexpr std::uint64_t late_message = 19'999;
 constexpr std::size_t late_bytes = 64;
 constexpr double late_s = 5e-6;
 
-constexpr std::array entries{
+constexpr std::array all_faults{
     FaultEntry{"flip", "one bit of the last message of each call is wrong", Fault::flip},
     FaultEntry{"early", "a call makes only its first exchange or window", Fault::early},
     FaultEntry{"late", "a call makes only its last exchange or window", Fault::late},
@@ -40,7 +40,7 @@ void spin(double seconds) {
 
 }  // namespace
 
-std::span<const FaultEntry> faults() { return entries; }
+std::span<const FaultEntry> faults() { return all_faults; }
 
 void flip_a_bit(Memory& memory, std::byte* message, std::size_t bytes, std::uint64_t number) {
   const std::uint64_t bit = number * pattern_step % (8 * bytes);

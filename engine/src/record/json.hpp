@@ -17,17 +17,22 @@ namespace volley {
 
 class Json {
  public:
-  using Member = std::pair<std::string, Json>;
+  struct Member;
 
-  Json(std::nullptr_t = nullptr) : text_("null") {}
-  Json(bool value) : text_(value ? "true" : "false") {}
-  Json(std::integral auto value) : text_(std::to_string(value)) {}
+  Json(std::nullptr_t = nullptr);
+  Json(bool value);
+  Json(std::integral auto value) : text_(digits(value < 0, static_cast<std::uint64_t>(value))) {}
   // The shortest text that reads as the same number; null if it is not finite.
   Json(double value);
   // Bytes that are not UTF-8 (a host name, an environment variable) are replaced.
   Json(std::string_view text);
-  Json(const std::string& text) : Json(std::string_view(text)) {}
-  Json(const char* text) : Json(std::string_view(text)) {}
+  Json(const std::string& text);
+  Json(const char* text);
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
   template <class Item>
   Json(const std::vector<Item>& items) : Json(list(items)) {}
   template <class Item, std::size_t count>
@@ -36,7 +41,7 @@ class Json {
   Json(std::initializer_list<Member> members);
 
   [[nodiscard]] static Json array() { return written("[]"); }
-  [[nodiscard]] static Json object() { return Json(std::initializer_list<Member>{}); }
+  [[nodiscard]] static Json object();
   // A value that is JSON already.
   [[nodiscard]] static Json written(std::string text);
 
@@ -53,6 +58,7 @@ class Json {
   friend bool operator==(const Json& a, const Json& b) { return a.text() == b.text(); }
 
  private:
+  [[nodiscard]] static std::string digits(bool negative, std::uint64_t value);
   [[nodiscard]] static Json list(const auto& items) {
     Json made = array();
     for (const auto& item : items) made.push_back(item);
@@ -61,6 +67,16 @@ class Json {
 
   std::string text_;             // empty: an object
   std::vector<Member> members_;  // of an object
+};
+
+struct Json::Member {
+  Member(std::string_view name, Json of);
+  Member(const Member&);
+  Member& operator=(const Member&);
+  ~Member();
+
+  std::string key;
+  Json value;
 };
 
 template <class Value>
