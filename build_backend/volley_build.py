@@ -1,7 +1,8 @@
 """The build backend: scikit-build-core, and on top of it what depends on the machine.
 
 A build needs the CUDA wheels only where the machine has no nvcc to use, which cannot be said statically in
-pyproject.toml.  ``python build_backend/volley_build.py`` prints every build requirement, for a build without isolation.
+pyproject.toml.  For a build without isolation, and without pip, ``python build_backend/volley_build.py`` prints every
+build requirement, and with a folder and settings (``dist build-dir=build/wheel``) it builds the wheel there.
 """
 
 from __future__ import annotations
@@ -79,4 +80,7 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 if __name__ == "__main__":
     os.chdir(Path(__file__).resolve().parent.parent)
-    print("\n".join(get_requires_for_build_wheel()))
+    if sys.argv[1:]:
+        print(build_wheel(sys.argv[1], dict(setting.split("=", 1) for setting in sys.argv[2:])))
+    else:
+        print("\n".join(get_requires_for_build_wheel()))
