@@ -96,10 +96,11 @@ $(TOOLS)/.ready: build/choices pyproject.toml build_backend/machine.py build_bac
 	@[ -x $(TOOLS)/bin/python ] || $(PYTHON) -m venv --without-pip $(TOOLS)   # the newest pip is installed sooner than Python's own
 	@if $(PYTHON) -c 'import pip; assert tuple(map(int, pip.__version__.split(".")[:2])) >= (22, 3)' 2>/dev/null; then pip="$(PYTHON) -m pip"; \
 	  else $(TOOLS)/bin/python -m ensurepip >/dev/null; pip="$(TOOLS)/bin/python -m pip"; fi; \
+	  wheels=$$($(PYTHON) build_backend/machine.py build); \
 	  $$pip --disable-pip-version-check --quiet --python $(TOOLS)/bin/python install --no-compile \
-	  'pip>=23.1' 'scikit-build-core>=0.11.5,<2'
+	  'pip>=23.1' 'scikit-build-core>=0.11.5,<2' $$wheels
 	@requirements=$$($(TOOLS)/bin/python build_backend/volley_build.py); \
-	  $(IN_TOOLS) $$requirements
+	  [ -z "$$requirements" ] || $(IN_TOOLS) $$requirements
 	@touch $@
 
 # While the engine is compiled, what volley needs to run is fetched; what fails there is tried again by $(INSTALLED).

@@ -243,6 +243,8 @@ if __name__ == "__main__":
         answers = (
             extras()
             if asked == "extras"
+            else build_requirements()
+            if asked == "build"
             else run_requirements(names)
             if asked == "requirements"
             else [f"{key}={value}" for key, value in paths().items()]

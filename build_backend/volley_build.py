@@ -1,8 +1,9 @@
 """The build backend: scikit-build-core, and on top of it what depends on the machine.
 
 A build needs the CUDA wheels only where the machine has no nvcc to use, which cannot be said statically in
-pyproject.toml.  For a build without isolation, and without pip, ``python build_backend/volley_build.py`` prints every
-build requirement, and with a folder and settings (``dist build-dir=build/wheel``) it builds the wheel there.
+pyproject.toml.  For a build without isolation, and without pip, ``python build_backend/volley_build.py`` prints what
+scikit-build-core requires beside what ``machine.py build`` prints; with a folder and settings
+(``dist build-dir=build/wheel``) it builds the wheel there.
 """
 
 from __future__ import annotations
@@ -83,4 +84,4 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         print(build_wheel(sys.argv[1], dict(setting.split("=", 1) for setting in sys.argv[2:])))
     else:
-        print("\n".join(get_requires_for_build_wheel()))
+        print("\n".join(skbuild.get_requires_for_build_wheel()))

@@ -28,17 +28,6 @@ Json& Json::operator=(const Json&) = default;
 Json& Json::operator=(Json&&) noexcept = default;
 Json::~Json() = default;
 
-Json::Member::Member(std::string_view name, Json of) : key(name), value(std::move(of)) {}
-Json::Member::Member(const Member&) = default;
-Json::Member& Json::Member::operator=(const Member&) = default;
-Json::Member::~Member() = default;
-
-std::string Json::digits(bool negative, std::uint64_t value) {
-  return negative ? std::to_string(static_cast<std::int64_t>(value)) : std::to_string(value);
-}
-
-Json Json::object() { return Json(std::initializer_list<Member>{}); }
-
 Json::Json(double value) : text_("null") {
   if (!std::isfinite(value)) return;
   std::array<char, 32> digits{};
@@ -64,14 +53,14 @@ void Json::push_back(const Json& item) {
 }
 
 Json& Json::operator[](std::string_view key) {
-  const auto found = std::ranges::find(members_, key, &Member::key);
-  return found != members_.end() ? found->value : members_.emplace_back(key, nullptr).value;
+  const auto found = std::ranges::find(members_, key, &Member::first);
+  return found != members_.end() ? found->second : members_.emplace_back(key, nullptr).second;
 }
 
 const Json& Json::at(std::string_view key) const {
-  const auto found = std::ranges::find(members_, key, &Member::key);
+  const auto found = std::ranges::find(members_, key, &Member::first);
   if (found == members_.end()) throw std::out_of_range("there is no key `" + std::string(key) + "`");
-  return found->value;
+  return found->second;
 }
 
 void Json::update(const Json& other) {

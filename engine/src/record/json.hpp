@@ -17,17 +17,19 @@ namespace volley {
 
 class Json {
  public:
-  struct Member;
+  using Member = std::pair<std::string, Json>;
 
   Json(std::nullptr_t = nullptr);
   Json(bool value);
-  Json(std::integral auto value) : text_(digits(value < 0, static_cast<std::uint64_t>(value))) {}
+  Json(std::integral auto value) : text_(std::to_string(value)) {}
   // The shortest text that reads as the same number; null if it is not finite.
   Json(double value);
   // Bytes that are not UTF-8 (a host name, an environment variable) are replaced.
   Json(std::string_view text);
   Json(const std::string& text);
   Json(const char* text);
+  // Not inline: a record has dozens of values, each copied and destroyed, and the compiler would spend its time on
+  // them.
   Json(const Json&);
   Json(Json&&) noexcept;
   Json& operator=(const Json&);
@@ -41,7 +43,7 @@ class Json {
   Json(std::initializer_list<Member> members);
 
   [[nodiscard]] static Json array() { return written("[]"); }
-  [[nodiscard]] static Json object();
+  [[nodiscard]] static Json object() { return Json(std::initializer_list<Member>{}); }
   // A value that is JSON already.
   [[nodiscard]] static Json written(std::string text);
 
@@ -58,7 +60,6 @@ class Json {
   friend bool operator==(const Json& a, const Json& b) { return a.text() == b.text(); }
 
  private:
-  [[nodiscard]] static std::string digits(bool negative, std::uint64_t value);
   [[nodiscard]] static Json list(const auto& items) {
     Json made = array();
     for (const auto& item : items) made.push_back(item);
@@ -67,16 +68,6 @@ class Json {
 
   std::string text_;             // empty: an object
   std::vector<Member> members_;  // of an object
-};
-
-struct Json::Member {
-  Member(std::string_view name, Json of);
-  Member(const Member&);
-  Member& operator=(const Member&);
-  ~Member();
-
-  std::string key;
-  Json value;
 };
 
 template <class Value>
