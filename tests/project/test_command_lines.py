@@ -29,8 +29,8 @@ WITH_DRY_RUN = {
 }
 EARLIER, LATER = (ROOT / f"results/h100-x2/pingpong-{name}.jsonl.gz" for name in ("before", "after"))
 FILES = {
-    **dict.fromkeys(("a", "node1", "node1-pairs", "good", "baseline", "mine"), EARLIER),
-    **dict.fromkeys(("b", "node2", "today"), LATER),
+    **dict.fromkeys(("a", "node1", "node1-pairs", "good", "baseline", "mine", "quiet"), EARLIER),
+    **dict.fromkeys(("b", "node2", "today", "beside"), LATER),
 }
 """What other lines of the page, or other machines, would have written."""
 VERDICTS = {"check": {0, 1, 4}, "compare": {0, 1, 4}, "doctor": {0, 1}}
