@@ -162,6 +162,14 @@ def test_doctor_is_recommended_with_the_hosts_of_the_run(bin_folder: Path, capsy
     assert capsys.readouterr().err.splitlines()[-1].endswith("volley doctor --hosts node1,node2 looks for the cause")
 
 
+def test_where_words_were_given_to_the_launcher_doctor_is_the_test_without_them(
+    bin_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bin_folder / "mpirun").write_text("#!/bin/sh\necho unknown option >&2\nexit 1\n", encoding="utf-8")
+    assert measure("--launcher-arg=--no such") == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "volley: volley doctor tries without '--launcher-arg=--no such'"
+
+
 def test_the_words_of_a_launcher_are_shown_after_ctrl_c(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,7 +73,7 @@ def judge(
     """
     doctor = doctor_of(job)
     if log.end is None:
-        return _aborted(log, ending, benchmark, hint, doctor)
+        return _aborted(log, ending, benchmark, hint, job)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
         # The first rank ends the records; another one that finds the same thing ends the job before that.
         cannot = ending.status == EXIT_MACHINE and not log.statuses
@@ -92,8 +92,9 @@ def judge(
     return RunOutcome(EXIT_MACHINE) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
 
 
-def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None, doctor: str) -> RunOutcome:
+def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None, job: JobOptions | None) -> RunOutcome:
     """Return the outcome of a run without an end record: the engine rejected it, or it was killed."""
+    doctor = doctor_of(job)
     if ending.status in (EXIT_USAGE, EXIT_MACHINE) and not log.statuses and ending.sentences:
         lines = [f"volley: {sentence}" for sentence in ending.sentences]
         if hint and ending.status == EXIT_USAGE:
@@ -110,7 +111,8 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
     why = f"{ending.reason()}{f'; lost: {lost}' if lost else ''}"
     explained = _with_launcher_text(f"the run was aborted: {why}", ending, doctor)
     if log.run is None and doctor not in explained[-1]:
-        explained = (*explained, f"volley: {doctor} {LOOKS_FOR}")
+        words = shlex.join(f"--launcher-arg={each}" for each in job.launcher_arg) if job else ""
+        explained = (*explained, f"volley: {doctor} {f'tries without {words}' if words else LOOKS_FOR}")
     return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 
