@@ -670,6 +670,15 @@ def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path:
     assert "→ volley check --ranks 2 --budget 45\n" in done.out
 
 
+def test_a_check_whose_ranks_do_not_start_says_why_once_a_layer(here: Here) -> None:
+    done = here("check", "--launcher-arg=--no-such", "-f", "json")
+    found = [(each["verdict"], each["layer"]) for each in json.loads(done.out)["findings"]]
+    assert done.code == 3
+    layers = ("messages in host memory", "allreduce in host memory", "all ranks")
+    assert sorted(found) == sorted(("NOT POSSIBLE", layer) for layer in layers)
+    assert all("ended with status" in each["why"] for each in json.loads(done.out)["findings"])
+
+
 def test_what_is_recommended_has_the_options_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
     options = COMMAND.parse(["--mpi", "wheel", "--budget", "5", "--inventory", "my list"])
     remedies = (LONGER, f"on good nodes: {LEARN_MORE}", f"{INVENTORY} on each node")

@@ -40,7 +40,7 @@ from volley.records.records_file import Writer, open_writer, read_runs
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured, ratios_of
 from volley.run.benchmark import Benchmark
-from volley.run.outcome import LOOKS_FOR, doctor_of, stopped
+from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import count, escape_controls, grouped, join_few
@@ -68,7 +68,8 @@ class Check:
     def launches(self, layer: str, benchmark: Benchmark, options: Any) -> list[RunLog]:
         """Run a benchmark and return its records; what prevents it, or ends it early, becomes a finding."""
         chosen = self.options.output
-        finding = partial(CheckFinding, layer=layer, remedy=doctor_of(self.options.job))
+        doctor = doctor_of(self.options.job)
+        finding = partial(CheckFinding, layer=layer, remedy=doctor)
         if self.left_s <= 0:
             why = f"the {self.budget_s:g} s of this check were over"
             self.findings.append(finding(status="UNDECIDED", said=why, remedy=LONGER))
@@ -86,8 +87,8 @@ class Check:
         for outcome in session.outcomes:
             judged = machine.out_of_time(session.logs) or any("failed" in log.statuses for log in session.logs)
             if outcome.code != EXIT_GOOD and not judged:
-                said = [line.removeprefix("volley: ") for line in outcome.lines if not line.endswith(LOOKS_FOR)]
-                why = " ".join(said[-1:])
+                lines = (line.removeprefix("volley: ") for line in outcome.lines)
+                why = " ".join([line for line in lines if not line.startswith(f"{doctor} ")][-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
                 self.findings.append(finding(status=verdict, said=why or "no reason"))
         return session.logs

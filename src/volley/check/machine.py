@@ -128,7 +128,7 @@ def judge(
     times = measured(benchmark, logs)
     late = out_of_time(logs)
     if late or not times or not all(log.good for log in logs):
-        if not unavailable:
+        if not unavailable and any(log.run for log in logs):  # why none began is a finding already
             why, how = (f": {OUT_OF_TIME}", LONGER) if late else ("", again)
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return

@@ -17,8 +17,6 @@ from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
 
-LOOKS_FOR = "looks for the cause"
-"""What doctor does where a launch fails before its first record."""
 _LOADER = 127
 """The exit status of ld.so if a library is missing; the status is 1 if a library has another version."""
 
@@ -112,7 +110,7 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
     explained = _with_launcher_text(f"the run was aborted: {why}", ending, doctor)
     if log.run is None and doctor not in explained[-1]:
         words = shlex.join(f"--launcher-arg={each}" for each in job.launcher_arg) if job else ""
-        explained = (*explained, f"volley: {doctor} {f'tries without {words}' if words else LOOKS_FOR}")
+        explained = (*explained, f"volley: {doctor} {f'tries without {words}' if words else 'looks for the cause'}")
     return RunOutcome(EXIT_FAILED, explained, ends_session=True)
 
 
