@@ -219,6 +219,33 @@ def test_load_that_rounds_bring_hides_no_slow_node() -> None:
     assert found[1].seen_from < 0.1
 
 
+def test_load_hides_no_slow_node_of_two_small_switches() -> None:
+    """What ranks on one switch measure with each other is better known than what crosses loaded links."""
+    places = in_leaves(np.repeat([0, 1], [9, 7]))
+    for slow in (touches(11), nowhere):
+        launch = visits(slow, 0.08, places=places)
+        leaf = places.leaf[np.stack([launch.first, launch.second])]
+        load = np.random.default_rng(7).lognormal(0, 1.0, launch.round.max() + 1)
+        noise = np.random.default_rng(8).lognormal(0, 0.06, len(launch.time_s))
+        shared = np.where(leaf[0] == leaf[1], 1.0, load[launch.round]) * noise
+        found = judge(launch._replace(time_s=launch.time_s * shared), places, one_way=False)
+        assert [part.ranks for part in found.bad] == ([[11]] if slow is not nowhere else [])
+
+
+def test_visits_that_were_not_measured_change_nothing() -> None:
+    launch = visits(touches(17))
+    lost = np.random.default_rng(4).random(len(launch.time_s)) < 0.2
+    with_gaps = judge(launch._replace(time_s=np.where(lost, np.nan, launch.time_s)), PLACES, one_way=False)
+    assert with_gaps == judge(launch.but(~lost), PLACES, one_way=False)
+
+
+def test_a_slow_node_with_wrong_data_is_named_once() -> None:
+    launch = visits(touches(17))
+    wrong = touches(17)(launch.first, launch.second) & (launch.repetition == 0)
+    found = judge(launch._replace(wrong=wrong), PLACES, one_way=False)
+    assert [(part.ranks, part.state) for part in found.parts] == [([17], "wrong")]
+
+
 def test_a_slow_node_of_a_small_switch_is_not_the_switch() -> None:
     places = in_leaves(np.repeat([0, 1, 2, 3, 4], [1, 2, 3, 5, 6]))
     for bad in (3, 4, 5):

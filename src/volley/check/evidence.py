@@ -151,4 +151,5 @@ class Pairs:
         # Each pair is two edges: from one of its ends to the other.
         one, other = self.first, self.second + self.ranks * one_way
         self.end, self.partner = np.concatenate([one, other]), np.concatenate([other, one])
+        self.edge_error = np.tile(1.2533 * deviation / np.sqrt(visits_of), 2)
         self.edge_value, self.edge_round = np.tile(self.value, 2), np.tile(keys // self.ranks**2, 2)

@@ -126,14 +126,14 @@ class Neighbors:
         clean = ~self.slow[pairs.partner]
         middle = group_quantile(of_edge[clean], pairs.edge_value[clean], 0.5, units, middle=True)
         others, reference = _median_of_others(self.cell, middle, ~np.isnan(middle) & ~self.slow[self.end])
-        deviation, inside = np.full(units, pairs.error), np.zeros(units, bool)
-        inside[of_edge] = self.inside
+        deviation, inside, error = np.full(units, pairs.error), np.zeros(units, bool), np.zeros(units)
+        inside[of_edge], error[of_edge] = self.inside, pairs.edge_error
         for its in (inside, ~inside):  # load makes pairs with other groups differ more
             offs = np.abs(middle - reference)[its & (others > 1) & ~np.isnan(middle)]
             deviation[its] = 1.4826 * float(np.median(offs)) if len(offs) else pairs.error
         self.difference = pairs.edge_value - reference[of_edge]
         self.usable = clean & (others[of_edge] > 0) & ~np.isnan(self.difference)
-        self.reference_error = np.maximum(deviation, pairs.error) * 1.2533 / np.sqrt(np.maximum(others, 1))
+        self.reference_error = np.maximum(deviation, error) * 1.2533 / np.sqrt(np.maximum(others, 1))
         self.all = self.test(self.usable)
         self.within, self.across = (self.test(self.usable & where) for where in (self.inside, ~self.inside))
 
@@ -148,7 +148,11 @@ class Neighbors:
         values = np.clip(values, low, high)  # a slow pair says nothing about a rank
         mean = np.bincount(its, values, ends) / np.maximum(number, 1)
         around = np.bincount(its, (values - mean[its]) ** 2, ends) / np.maximum(number - 1, 1)
-        own = np.maximum(np.sqrt(1.5 * around), self.pairs.error)  # 1.5: clipping makes it smaller
+        # A meeting of many visits, or of several rounds, is known better than the usual pair.
+        variance = np.bincount(self.of_meeting[chosen], self.pairs.edge_error[chosen] ** 2, len(self.meetings))
+        variance = (variance / np.maximum(visited, 1) ** 2)[visited > 0]
+        least = np.sqrt(np.bincount(its, variance, ends) / np.maximum(number, 1))
+        own = np.maximum(np.sqrt(1.5 * around), least)  # 1.5: clipping makes it smaller
         enough = number >= FEWEST
         spread = np.maximum(own, np.quantile(own[enough], 0.25)) if enough.any() else own
         # The reference of a cell is shared by all edges of the end in it.
