@@ -348,3 +348,24 @@ def test_a_card_far_from_its_rank_is_named_where_a_near_one_is_idle(
     )
     (found,) = (each for each in diagnose(facts).findings if each.check == "MPI between hosts")
     assert ("far from rank 0" in found.said, "UCX_NET_DEVICES=mlx5_1:1" in found.remedy) == (named, named)
+
+
+def test_a_parameter_in_a_file_is_misspelt_as_one_in_the_shell_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for file, text in {
+        "home/.openmpi/mca-params.conf": "# btl = tcp\n btl_tcp_if_incldue = eth0\nno setting\n",
+        "mpi/etc/openmpi-mca-params.conf": "pml=ob1\n",
+        "mpi/bin/mpirun": "",
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text)
+    chosen = SimpleNamespace(family="openmpi", launcher=str(tmp_path / "mpi/bin/mpirun"))
+    found = jobs._parameters_in_files(chosen)  # type: ignore[arg-type]
+    assert found == {"OMPI_MCA_btl_tcp_if_incldue": "eth0", "OMPI_MCA_pml": "ob1"}
+    wrong = misspelt(found, {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml"})
+    facts = changed(GOOD, stack={"misspelt": wrong})
+    (finding,) = (each for each in diagnose(facts).findings if each.check == "inherited settings")
+    assert finding.status == "warning"
+    assert finding.remedy.startswith("write btl_tcp_if_include for btl_tcp_if_incldue in ~/.openmpi/mca-params.conf")

@@ -187,6 +187,9 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
         elif name.startswith("NCCL_"):
             library = "NCCL"
         remedy = f'export {near}="${name}"; unset {name}'
+        if name not in facts.environment:
+            wrong, right = (quote(each.removeprefix("OMPI_MCA_")) for each in (name, near))
+            remedy = f"write {right} for {wrong} in ~/.openmpi/mca-params.conf, or openmpi-mca-params.conf of the site"
         if near:
             yield warning(f"{name} is no {known} of this {library}; {near} is one", tried, remedy)
     job = facts.mpi_host.value

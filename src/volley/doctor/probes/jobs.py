@@ -107,9 +107,26 @@ def stack(mpi: str) -> StackFacts:
         ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
-        misspelt=misspelt(os.environ, {*_named_in(chosen), *(f"OMPI_MCA_{each}" for each in parameters)}),
+        misspelt=misspelt(
+            {**_parameters_in_files(chosen), **os.environ},
+            {*_named_in(chosen), *(f"OMPI_MCA_{each}" for each in parameters)},
+        ),
         other_mpirun=on_path if other else None,
     )
+
+
+def _parameters_in_files(chosen: Choice) -> dict[str, str]:
+    """Return the parameters in the files of the user and the site that Open MPI reads, by the names of variables."""
+    names = (_IN_HOME[0], _site_file(chosen.launcher)) if chosen.family == "openmpi" else ()
+    lines = [line for name in names for line in word(Path(os.path.expanduser(name))).splitlines()]  # noqa: PTH111
+    settings = (line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#"))
+    return {f"OMPI_MCA_{name.strip()}": value.strip() for name, _, value in settings}
+
+
+def _site_file(launcher: str | None) -> str:
+    """Return the file of parameters beside an mpirun."""
+    prefix = Path(launcher or "/usr/bin/mpirun").resolve().parents[1]
+    return f"{'/etc/openmpi' if prefix == Path('/usr') else f'{prefix}/etc'}/openmpi-mca-params.conf"
 
 
 def _named_in(chosen: Choice) -> set[str]:
@@ -341,9 +358,7 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         yield without([name for group in groups for name in group])
     files: dict[str, tuple[str, ...]] = {"HOME": _IN_HOME}
     if facts.stack.value and facts.mpi_family == "openmpi":
-        prefix = Path(facts.stack.value.mpiexec or "/usr/bin/mpirun").resolve().parents[1]
-        folder = "/etc/openmpi" if prefix == Path("/usr") else f"{prefix}/etc"
-        files[_PARAMETER_FILES] = (f"{folder}/openmpi-mca-params.conf",)
+        files[_PARAMETER_FILES] = (_site_file(facts.stack.value.mpiexec),)
     for variable, names in files.items():
         texts = {name: word(Path(os.path.expanduser(name))) for name in names}  # noqa: PTH111
         lines = [f"{line} in {name}" for name in names for line in texts[name].splitlines() if line[:1] not in "#"]
