@@ -13,7 +13,17 @@ from volley.doctor.mpi_settings import without_interfaces
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
 from volley.machine.job_facts import JobFacts
-from volley.machine.mpi_words import ALLOW_ROOT, LIMITS_MET, NO_CMA, advice_in, lost_host, reason_in, without_component
+from volley.machine.mpi_words import (
+    ALLOW_ROOT,
+    LIMITS_MET,
+    NO_CMA,
+    SETTING,
+    advice_in,
+    lost_host,
+    names_setting,
+    reason_in,
+    without_component,
+)
 from volley.machine.packages import with_extra
 from volley.machine.place import Place, place_of
 from volley.machine.variables import tuned
@@ -299,7 +309,11 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = True) -> str:
     if agent := next((name for name in facts.environment if _AGENTS.match(name) and "daemon" in said), ""):
         return f'"${agent}" {other} true must work: MPI starts its daemons by it'
     row = _row(_ERRNOS, [job.why], other, facts) if look else None
-    return advice_in(job.text) or unset_one_of(job.why, place) or _around(said, facts) or (row[1] if row else "")
+    named = [
+        each for each, its in facts.environment.items() if SETTING.match(each) and names_setting(job.why, each, its)
+    ]
+    unset = unset_one_of(job.why, place) or place.unset(named[: not facts.trials.value])  # else they were tried
+    return advice_in(job.text) or unset or _around(said, facts) or (row[1] if row else "")
 
 
 def _around(said: str, facts: Facts) -> str:
