@@ -174,6 +174,19 @@ class Player {
     for (std::size_t i = 0; i < step.list.size(); ++i) static_cast<void>(list[i]);
   }
 
+  // Writes to each cache line of a message, as an application does before it sends it: else the receiver's caches still
+  // hold the message of the pass before. Only where the gap is long enough for that.
+  void renew(const ReplayStep& step, double gap_s) const {
+    constexpr double written_bytes_per_s = 2e10;
+    constexpr std::int64_t line = 64;
+    const bool sends =
+        step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv;
+    const ReplaySide& message = step.first;
+    if (!sends || message.on_device != 0 || static_cast<double>(message.bytes) > gap_s * written_bytes_per_s) return;
+    auto* const bytes = reinterpret_cast<volatile unsigned char*>(at(message));
+    for (std::int64_t i = 0; i < message.bytes; i += line) bytes[i] = static_cast<unsigned char>(bytes[i] + 1);
+  }
+
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
   [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
   void release() {
@@ -440,6 +453,7 @@ class Replay final : public Benchmark {
       if (gaps_ && !verify) {
         const double gap_s = static_cast<double>(step.gap_ns) * 1e-9;
         if (gap_s > 0.1) watchdog.progress(gap_s);
+        player.renew(step, gap_s);
         Player::fetch(step);
         while (seconds_between(last, Clock::now()) < gap_s) continue;
       }
