@@ -1,6 +1,6 @@
 // Exceptions, and errors of the system as exceptions. mpi/mpi.hpp and gpu/runtime.hpp do the same for MPI and CUDA.
 //
-// Throw anywhere: only main.cpp ends the program and calls MPI_Abort. The watchdog, whose
+// Throw anywhere: only program.cpp ends the program and calls MPI_Abort. The watchdog, whose
 // process hangs, calls _exit.
 #pragma once
 
