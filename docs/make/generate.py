@@ -50,7 +50,14 @@ _PLANS = {**{each.name: each.plan_type for each in BENCHMARKS}, SELF_SEND: SelfS
 """The types of the plan's `options` by benchmark."""
 
 OWN_REFERENCES = {
-    "h200-x2": ("pingpong-all.jsonl", "stream-uni.jsonl", "stream-bi.jsonl", "matrix.jsonl", "jacobi.jsonl"),
+    "h200-x2": (
+        "pingpong-all.jsonl",
+        "stream-uni.jsonl",
+        "stream-bi.jsonl",
+        "matrix.jsonl",
+        "jacobi.jsonl",
+        "collective-nccl.jsonl",
+    ),
     "h200-x4": ("matrix.jsonl", "jacobi-scaling.jsonl"),
     "h100-x2": ("pingpong-all.jsonl.gz", "check.jsonl.gz"),
     "two-cores": ("check.jsonl.gz",),
