@@ -91,7 +91,7 @@ def commands(page: Path) -> Iterator[list[str]]:
             printed = token.info == "console"
             lines = [line for line in token.content.splitlines() if line.startswith("$ ") or not printed]
         for line in lines:
-            words = shlex.split(re.split("[|>]", line.removeprefix("$ "))[0], comments=True)
+            words = shlex.split(re.split("[|>]| &$", line.removeprefix("$ "))[0], comments=True)
             if "volley" in words and "…" not in line:
                 yield words[words.index("volley") + 1 :]
 
