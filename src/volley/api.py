@@ -160,7 +160,12 @@ class Runs(Shown):
         Args:
             other: runs, or what :func:`load` takes.
             within: the fraction within which two times are the same.
+
+        Raises:
+            UserError: they have a launch in common, or ``within`` is no fraction between 0 and 1.
         """
+        if not 0 < within < 1:
+            raise UserError(f"within is a fraction between 0 and 1, such as 0.05; {within!r} is none")
         from volley.compare import comparison  # noqa: PLC0415  start-up: only for this
 
         both = (self, other if isinstance(other, Runs) else load(other))

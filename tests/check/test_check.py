@@ -463,6 +463,15 @@ def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_f
     assert len(asked) == len(machine.layers(2))
 
 
+def test_a_layer_that_is_slow_in_most_launches_does_not_pass() -> None:
+    """A time is beyond its limit in the median, and not in each launch: that is neither good nor surely bad."""
+    layer, _ = machine.layers(0)
+    for times, verdict in (([1.2, 1.2, 1.3], "PASS"), ([1.2, 1.2, 9.0], "PASS"), ([1.2, 4.0, 9.0], "NOT JUDGED")):
+        found = machine._by_reference(layer, ("two-cores", {"host, 8 B": times}), "again", "")
+        assert found.status == verdict
+    assert "in half of the launches or more, and not in all: host, 8 B" in found.said
+
+
 @pytest.mark.parametrize(("reason", "found"), [(OUT_OF_TIME, []), ("no NCCL", ["NOT POSSIBLE"])])
 def test_what_the_budget_left_out_is_judged_once(
     monkeypatch: pytest.MonkeyPatch, reason: str, found: list[str]
@@ -512,7 +521,7 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
             '{"gpuz": 2}',
             r"unknown field 'gpuz'; .* is one, and it may have nodes, cpu, gpus,",
         ),
-        ("--inventory", '{"gpus": "two"}', "gpus is text, and not a whole number; "),
+        ("--inventory", '{"gpus": "two"}', "gpus must be a whole number, and is text; "),
         ("--expect", "{", "it ends within a value; --learn makes one"),
     ],
 )

@@ -162,7 +162,7 @@ def test_times_that_no_clock_measures_are_unreadable(
         (b'{"', "it ends within a value"),
         (b'{\r\n "nodes"\r\n 3}', "no JSON: expected ':' in line 3"),
         (b'{"speed": 1}', "unknown field 'speed'"),
-        (b"[1]", "the document is a list, and not an object"),
+        (b"[1]", "the document must be an object, and is a list"),
         (b'{"\xe9": 1}', "the text is not UTF-8"),
         (FACTS, "has the facts of a machine: write volley doctor --from"),
     ],

@@ -65,7 +65,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
 NEEDED = {
     "batch": ["--scheduler", "age"],
     "check": ["--expect", "limits.json"],
-    "collective": ["--operation", "scatterv"],
+    "collective": ["--operation", "scatterv,allreduce"],
     "setup": ["--root-script"],
 }
 """Words without which a command refuses some of its options."""

@@ -156,7 +156,7 @@ def test_all_errors_of_a_file_are_named_with_their_lines() -> None:
     lines[5] = b'{"record":"pingpong","nonsense":true}'
     (one,) = parse_runs(b"\n".join(lines) + b"\n")
     assert [problem.partition(":")[0] for problem in one.problems] == ["line 3", "line 5", "line 6"]
-    assert "transport is a whole number, and not text" in one.problems[0]
+    assert "transport must be text, and is a whole number" in one.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
            std::to_string(collective.ranks) + " ranks";
   }
   if (collective.reduces() && traits_of(collective.element).bits < 32 && entry.mpi != ThroughMpi::no) {
-    return std::string("MPI has no type for ") + name_of(collective.element);
+    return std::string("the MPI standard has no type for ") + name_of(collective.element) + "; NCCL has one";
   }
   const bool in_bytes = collective.operation == Operation::all_to_allw;
   const bool of_mpi_alone = collective.operation == Operation::scan || in_bytes || collective.among_neighbors();

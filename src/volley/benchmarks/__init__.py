@@ -67,6 +67,6 @@ def read(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Benchmark, A
     command = next((each for each in known if words[0] in (each.name, *each.aliases)), None)
     if command is None:
         names = join_words([*(each.name for each in known), *others], "or")
-        raise UserError(f"volley {words[0]} measures nothing: use {names}")
+        raise UserError(f"volley {words[0]} cannot be used here: use {names}")
     options = command.parse(words[1:])
     return _wanted([each for each in BENCHMARKS if each.command == command.name], options, here=False), options

@@ -392,8 +392,12 @@ def _of_records(
     unmeasured = [name for name in options.transport if name not in held]
     status: Verdict = "UNDECIDED" if known or unmeasured else "NOT JUDGED"
     missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy="another check")
+    found = [missing(layer=each) for each in absent + unmeasured]
+    if cut := sum(not log.complete for log in logs):
+        said = f"{count(cut, 'launch')} ended before all was measured"
+        found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy="another check"))
     judged = Judged(options, of_layers, ranks, cluster.Measured(where, 0.0), known, asked)
-    return _show([*judged.findings(), *(missing(layer=each) for each in absent + unmeasured)], judged.nodes(), options)
+    return _show([*found, *judged.findings()], judged.nodes(), options)
 
 
 def shown(logs: Sequence[RunLog]) -> bool:

@@ -20,6 +20,9 @@ USUAL = OPERATIONS[:7]
 UNEVEN = tuple(each for each in OPERATIONS if each.endswith(("v", "w")))
 """The operations whose blocks may differ in length."""
 
+REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
+"""The operations that reduce."""
+
 Element = Literal["float", "int", "half", "bfloat16", "fp8e4m3"]
 """What can be reduced, as nccl-tests calls it."""
 ELEMENTS: tuple[Element, ...] = get_args(Element)
@@ -69,6 +72,11 @@ class CollectiveOptions(SweepOptions):
     output: OutputOptions = output_group()
 
     def __post_init__(self) -> None:
+        if (self.element, self.reduction) != ("float", "sum") and not set(self.operation) & set(REDUCING):
+            raise UserError(
+                f"--element and --reduction change only {join_words(REDUCING)}: add --operation {REDUCING[1]}, "
+                "or leave them out"
+            )
         if self.imbalance != (1, 1) and not set(self.operation) & set(UNEVEN):
             raise UserError(
                 f"--imbalance changes only {join_words(UNEVEN)}: add --operation {UNEVEN[0]}, or leave it out"

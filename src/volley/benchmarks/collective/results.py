@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
-from volley.benchmarks.collective import Element
+from volley.benchmarks.collective import REDUCING, Element
 from volley.benchmarks.points import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
@@ -41,7 +41,8 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
     @property
     def reduced(self) -> str:
         """What reductions do, if it is not usual: ``max of int``."""
-        return "" if (self.element, self.reduction) == ("float", "sum") else f"{self.reduction} of {self.element}"
+        usual = (self.element, self.reduction) == ("float", "sum") or not set(self.operations) & set(REDUCING)
+        return "" if usual else f"{self.reduction} of {self.element}"
 
     @property
     def point_sizes(self) -> list[int]:
