@@ -67,8 +67,10 @@ def _listen(low: int, high: int) -> socket.socket:
 
 
 def _accept(listener: socket.socket) -> None:
-    while True:
-        threading.Thread(target=_take, args=(listener.accept()[0],), daemon=True).start()
+    """Take what connects, until the listener is closed."""
+    with contextlib.suppress(OSError):
+        while True:
+            threading.Thread(target=_take, args=(listener.accept()[0],), daemon=True).start()
 
 
 def _take(connection: socket.socket) -> None:
