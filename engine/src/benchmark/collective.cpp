@@ -20,12 +20,9 @@ class CollectiveBenchmark final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     options.sizes("sizes_bytes", sizes_bytes_);
-    options.choice("element", element_,
-                   {{"float", Element::float32},
-                    {"int", Element::int32},
-                    {"half", Element::float16},
-                    {"bfloat16", Element::bfloat16},
-                    {"fp8e4m3", Element::float8_e4m3}});
+    std::vector<std::pair<std::string, Element>> elements;
+    for (const auto& traits : element_traits) elements.emplace_back(traits.name, static_cast<Element>(elements.size()));
+    options.choice("element", element_, elements);
     options.choice("reduction", reduction_, {{"sum", Reduction::sum}, {"max", Reduction::max}});
     operations_ = read_operations(options);
     check_ranks(options, plan, element_);

@@ -95,6 +95,11 @@ class PathCounts(msgspec.Struct, frozen=True, tag_field="record", tag="path"):
         """True if the ranks are on two hosts."""
         return len({end.host for end in self.ends}) > 1
 
+    @property
+    def in_one_gpu(self) -> bool:
+        """True if both ranks use one GPU."""
+        return _in_one_gpu(self.ends)
+
 
 class Said(NamedTuple):
     """What a library said of messages: its name, what it calls the way, why it took no other; empty: nothing."""
@@ -191,7 +196,7 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def in_one_gpu(self) -> bool:
         """True if both ranks use one GPU."""
-        return not self.apart and bool(self.ends[0].gpu) and len({end.gpu for end in self.ends}) == 1
+        return _in_one_gpu(self.ends)
 
     @property
     def of_gpus(self) -> bool:
@@ -257,6 +262,10 @@ class LaunchPaths(msgspec.Struct, frozen=True, omit_defaults=True):
     algorithms: list[Algorithm] = []
 
 
+def _in_one_gpu(ends: Sequence[CountedEnd | PathEnd]) -> bool:
+    return bool(ends[0].gpu) and len({(end.host, end.gpu) for end in ends}) == 1
+
+
 def _shares(parts: Iterable[tuple[DeviceShare, float]]) -> str:
     used = [(device, part) for device, part in parts if part]
     each = [f"{part * 100:.0f} % on {device_words(device)}" for device, part in used]
@@ -294,7 +303,7 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
     nvlink, network, pcie = (_carried(counts, link) for link in (NVLINK, "", "PCIe"))
     in_memory, crowded = _IN_MEMORY.search(said.protocol), max(network[1]) > _MOST_SEEN[by_bytes]
     others = not (counts.apart or _OVER_TCP.search(said.protocol)) and (in_memory or crowded)
-    within = len({end.gpu for end in counts.ends}) == 1 and _DIRECT.search(said.protocol)
+    within = counts.in_one_gpu and _DIRECT.search(said.protocol)
     no_pcie = counts.apart or within or counts.size_bytes < SMALLEST_OVER_PCIE
     # If others use the loopback, it says nothing.  What a network carries from GPU to GPU goes over PCIe before.
     able = [nvlink, *([] if others else [network]), *([] if no_pcie else [pcie])]
@@ -323,7 +332,7 @@ def _carried(counts: PathCounts, link: str) -> tuple[list[PathEnd], list[float]]
     """
     by_bytes = counts.size_bytes >= SMALLEST_COUNTED
     # The loopback, or the GPU of both ranks, sends and receives the messages of both.
-    both = len({end.gpu if link else end.host for end in counts.ends}) == 1 and not counts.apart
+    both = counts.in_one_gpu if link else not counts.apart
     whole = counts.exchanges * (counts.size_bytes if by_bytes else 1) * (2 if both else 1)
     ends: list[PathEnd] = []
     seen: list[float] = []

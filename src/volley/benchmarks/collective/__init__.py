@@ -26,6 +26,9 @@ REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
 Element = Literal["float", "int", "half", "bfloat16", "fp8e4m3"]
 """What can be reduced, as nccl-tests calls it."""
 ELEMENTS: tuple[Element, ...] = get_args(Element)
+Reduction = Literal["sum", "max"]
+"""How it is reduced."""
+REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 
 SIZES = "8:16Mi:x8"
 """Seven operations at all sizes of a ping-pong would take minutes."""
@@ -58,8 +61,8 @@ class CollectiveOptions(SweepOptions):
         default="float",
         help="What is reduced: single precision, integers of 4 bytes, or short types, which NCCL has and MPI has not.",
     )
-    reduction: Literal["sum", "max"] = option(
-        read=option_values.choice("sum", "max"), default="sum", help="How reduce, allreduce and the like combine it."
+    reduction: Reduction = option(
+        read=option_values.choice(*REDUCTIONS), default="sum", help="How reduce, allreduce and the like combine it."
     )
     imbalance: tuple[int, int] = option(
         read=option_values.two_numbers,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import field
 
-from volley.benchmarks.collective import REDUCING, Element
+from volley.benchmarks.collective import REDUCING, Element, Reduction
 from volley.benchmarks.points import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
@@ -17,8 +17,6 @@ from volley.benchmarks.points.results import PointResult
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
-
-Reduction = Literal["sum", "max"]
 
 
 class CollectivePlan(Frozen, frozen=True, kw_only=True):
