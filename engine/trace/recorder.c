@@ -227,6 +227,8 @@ struct header {
   uint64_t most_events, most_words, most_samples;
   uint64_t at_names, at_counts, at_threads, at_comms, at_samples, at_words, at_events, at_partners;
   char host[64], boot[40], library[256];
+  char mpi[128];    // the first line of MPI_Get_library_version
+  uint8_t gpu[16];  // the UUID of the GPU that the rank uses; zeros: unknown, or none
 };
 _Static_assert(sizeof(struct event) == 64 && sizeof(struct thread) == 128 && sizeof(struct header) <= PAGE, "layout");
 
@@ -298,6 +300,13 @@ static void know_interface(void) {
   const bool known = dladdr(symbol_of_mpi("PMPI_Send"), &its) != 0;
   const char* const file = known && strrchr(its.dli_fname, '/') ? strrchr(its.dli_fname, '/') + 1 : "";
   snprintf(header->library, sizeof header->library, "%s", known ? its.dli_fname : "");
+  static char version[8192];  // MPI_MAX_LIBRARY_VERSION_STRING of MPICH; others have less
+  int length = 0;
+  int (*const ask)(char*, int*) = (int (*)(char*, int*))symbol_of_mpi("PMPI_Get_library_version");  // MPI 3
+  if (ask != NULL && ask(version, &length) == 0) {
+    version[strcspn(version, "\n")] = 0;
+    snprintf(header->mpi, sizeof header->mpi, "%.*s", (int)sizeof header->mpi - 1, version);
+  }
   if (symbol_of_mpi("ompi_mpi_comm_world") != NULL) {
     // The linker copies the object into the executable: the copy is the one that is used.
     void* const world = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
@@ -390,6 +399,7 @@ static void enter_thread(void) {
   mine.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
+static void* driver;  // of CUDA, if the program has loaded it
 static int (*attribute)(void*, int, uint64_t);  // cuPointerGetAttribute (CUDA driver API, "Unified Addressing")
 
 static int number_of_libraries(struct dl_phdr_info* info, size_t size, void* number) {
@@ -405,7 +415,7 @@ static void look_for_cuda(void) {
   dl_iterate_phdr(number_of_libraries, &now);
   if (attribute != NULL || now == loaded) return;
   loaded = now;
-  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver != NULL) attribute = (int (*)(void*, int, uint64_t))dlsym(driver, "cuPointerGetAttribute");
 }
 
@@ -516,6 +526,13 @@ static int size_of(Word type) {
   return sizes[place].bytes = bytes;
 }
 
+static void know_gpu(void) {
+  int (*const current)(int*) = (int (*)(int*))dlsym(driver, "cuCtxGetDevice");
+  int (*const uuid)(uint8_t*, int) = (int (*)(uint8_t*, int))dlsym(driver, "cuDeviceGetUuid");
+  int gpu;
+  if (current != NULL && uuid != NULL && current(&gpu) == 0) uuid(header->gpu, gpu);
+}
+
 static struct {
   uint64_t block;
   bool device;
@@ -528,6 +545,7 @@ static bool on_device(Word address) {
   unsigned kind = 0;
   enum { MEMORY_TYPE = 2, ON_DEVICE = 2 };
   blocks[place].block = block;
+  if (header->gpu[0] == 0) know_gpu();
   return blocks[place].device = attribute(&kind, MEMORY_TYPE, (uint64_t)address) == 0 && kind == ON_DEVICE;
 }
 

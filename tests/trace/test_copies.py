@@ -16,6 +16,7 @@ from volley.launch.engine_path import engine_path
 from volley.records.trace_calls import resolve
 from volley.records.trace_copies import _seconds, copies_of
 from volley.records.trace_file import ASYNCHRONOUS, COPY, read_trace
+from volley.trace.explain import explanation
 
 SOURCE = Path(__file__).with_name("copies.c")
 ROUNDS = 10
@@ -65,6 +66,15 @@ def test_copies_of_a_gpu_are_told_by_cupti_and_wait_for_its_kernels() -> None:
     }
     assert all(15e-6 < each.seconds / each.number < 30e-6 for each in copies)
     assert sum(map(bool, _bytes_on_gpu(build(trace, calls, "aware").words))) == 1000
+
+
+def test_ranks_that_share_a_gpu_are_named() -> None:
+    trace = read_trace(str(SOURCE.with_name("two-ranks-one-gpu.trace")))
+    for gpus, shared in (((7, 7), True), ((7, 8), False), ((0, 0), False)):  # 0: unknown
+        for rank, gpu in zip(trace.ranks, gpus, strict=True):
+            rank.header["gpu"] = gpu
+        said = "\n".join(note.text for note in explanation(trace, resolve(trace)).notes)
+        assert ("ranks 0 and 1 use the same GPU" in said) == shared
 
 
 def test_a_cuda_aware_replay_has_in_gpu_memory_what_was_copied_but_sums(staged: Path) -> None:

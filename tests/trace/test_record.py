@@ -31,6 +31,7 @@ def test_every_call_is_counted_once(known: Path) -> None:
     found = read_trace(str(known)).totals
     assert {name: found[name].calls for name in KNOWN} == KNOWN
     assert "Put" not in found
+    assert {rank.mpi.partition(" v")[0] for rank in read_trace(str(known)).ranks} == {"Open MPI"}
 
 
 def test_every_message_and_collective_is_matched(known: Path) -> None:

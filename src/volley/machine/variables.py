@@ -53,6 +53,17 @@ _CONCERNS = (
     (re.compile(r"UCX_|MPICH_|MPIR_CVAR_|FI_|I_MPI_|MV2_|OMPI_MCA_(pml|btl|mtl|osc|coll|smsc)(_|$)"), "MPI"),
 )
 """Variables that may change the performance, and the library whose transports they concern."""
+_READ_BY = tuple(
+    (re.compile(name), re.compile(mpi))
+    for name, mpi in (
+        (r"OMPI_MCA_", r"Open MPI|IBM Spectrum"),
+        (r"OMPI_MCA_btl_vader_", r"Open MPI v[1-4]\b|IBM Spectrum"),  # "sm" since Open MPI 5
+        (r"MPICH_|MPIR_CVAR_", r"(?!Open MPI|IBM Spectrum)"),  # MPICH, and what is made of it
+        (r"I_MPI_", r"Intel"),
+        (r"MV2_", r"MVAPICH"),
+    )
+)
+"""Variables, and the beginnings of what the MPIs that read them say of themselves (MPI_Get_library_version)."""
 _TALK = re.compile(
     r"LOG|DEBUG|VERBOSE|INFO|WARN|COLOR|VERSION|HOME|PROVIDER_PATH|INTERFACE_HOSTNAME"
     "|I_MPI_(ROOT|HYDRA_|BIND_WIN_|INTERNAL_|PIN_MAPPING|RETURN_)"
@@ -173,11 +184,22 @@ def to_pass_on(environment: Mapping[str, str], *, allocated: bool) -> Iterator[s
             yield name
 
 
-def tuned(environment: Mapping[str, str], libraries: Collection[str]) -> list[str]:
-    """Return the settings that may change the performance of the transports of these libraries, with their meaning."""
+def tuned(environment: Mapping[str, str], libraries: Collection[str], mpi: str = "") -> list[str]:
+    """Return the settings that may change the performance of the transports of these libraries, with their meaning.
+
+    Args:
+        environment: the variables that are set.
+        libraries: ``MPI``, ``nccl``, ``nvshmem``.
+        mpi: what the MPI says of itself; what it does not read is left out.  Empty: it is unknown.
+
+    >>> tuned({"OMPI_MCA_btl": "tcp,self", "MPIR_CVAR_CH4_CMA_ENABLE": "0"}, {"MPI"}, "Open MPI v5.0.11")
+    ['OMPI_MCA_btl=tcp,self']
+    """
     settings = []
     for name, value in sorted(environment.items()):
         if _TALK.search(name) or not any(pattern.match(name) and of in libraries for pattern, of in _CONCERNS):
+            continue
+        if mpi and any(pattern.match(name) and not of.match(mpi) for pattern, of in _READ_BY):
             continue
         setting = f"{name}={value}"
         settings.append(f"{_MEANINGS[setting]}: {setting}" if setting in _MEANINGS else setting)

@@ -70,7 +70,8 @@ HEADER = np.dtype(
         *((name, "<u8") for name in ("n_threads", "most_events", "most_words", "most_samples")),
         *((f"at_{name}", "<u8") for name in ("names", "counts", "threads", "comms", "samples", "words", "events")),
         ("at_partners", "<u8"),
-        *((name, f"S{size}") for name, size in (("host", 64), ("boot", 40), ("library", 256))),
+        *((name, f"S{size}") for name, size in (("host", 64), ("boot", 40), ("library", 256), ("mpi", 128))),
+        ("gpu", "u1", 16),
     ]
 )
 _SECTIONS = {
@@ -171,6 +172,16 @@ class RankTrace:
     @property
     def library(self) -> str:
         return bytes(self.header["library"]).decode(errors="replace")
+
+    @property
+    def mpi(self) -> str:
+        """The first line of MPI_Get_library_version; empty: unknown."""
+        return bytes(self.header["mpi"]).decode(errors="replace")
+
+    @property
+    def gpu(self) -> str:
+        """The UUID of its GPU, in hexadecimal digits; empty: it used none, or it is unknown."""
+        return bytes(self.header["gpu"]).hex() if self.header["gpu"].any() else ""
 
     @property
     def place(self) -> str:
@@ -384,7 +395,12 @@ def read_trace(name: str) -> Trace:
 def _rank_of(arrays: dict[str, Any], number: int) -> RankTrace:
     sections = {name: arrays[f"{number}.{name}"] for name in _SECTIONS}
     sections |= {name: arrays[key] for name in _COPIES if (key := f"{number}.{name}") in arrays}
-    header = arrays[f"{number}.header"]
-    if header.dtype != HEADER or any(each.dtype != (_SECTIONS | _COPIES)[name] for name, each in sections.items()):
+    given, header = arrays[f"{number}.header"], np.zeros(1, HEADER)
+    known = given.dtype.names or ()
+    if given.dtype.descr != HEADER.descr[: len(known)] or any(
+        each.dtype != (_SECTIONS | _COPIES)[name] for name, each in sections.items()
+    ):
         raise ValueError("other structures")
+    for name in known:  # a trace of an older volley lacks the last fields
+        header[name] = given[name]
     return RankTrace(header[0], arrays[f"{number}.names"].tobytes().decode().split("\0"), **sections)

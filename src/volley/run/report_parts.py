@@ -72,7 +72,8 @@ def _tuned(run: Run, transports: Iterable[Transport]) -> list[str]:
     begins = {"--mca": "OMPI_MCA_", "-genv": ""}
     words = pairwise(map(str, command if isinstance(command, list) else ()))
     own = {f"{begins[option]}{name}" for option, name in words if option in begins}
-    return tuned({name: value for name, value in run.environment.items() if name not in own}, libraries)
+    others = {name: value for name, value in run.environment.items() if name not in own}
+    return tuned(others, libraries, run.mpi.library if run.mpi else "")
 
 
 def count_launches(number: int) -> str:

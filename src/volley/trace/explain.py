@@ -17,7 +17,7 @@ from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.variables import tuned
 from volley.records.trace_calls import Calls, resolve
 from volley.records.trace_copies import Copies, copies_of
-from volley.records.trace_file import CallTotal, Trace, read_trace
+from volley.records.trace_file import CallTotal, RankTrace, Trace, read_trace
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -34,7 +34,7 @@ from volley.report.model import (
     finding,
 )
 from volley.run.render import Sections, form_of, render_reports, write
-from volley.text import count, escape_controls, join_few, join_words
+from volley.text import count, escape_controls, grouped, join_few, join_words, mpi_name
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
 from volley.trace.waiting import LOST_CORE, ONLY_COUNTED, RankTime, Split, split
@@ -97,11 +97,12 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     command = " ".join(trace.info.command) or trace.name
     heading = [
         f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to {_last(trace)}",
-        f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(rank.library for rank in trace.ranks))}",
+        f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(map(_mpi, trace.ranks)))}",
     ]
     hangs = trace.info.ended_s is None and any(each.open_s for each in times.ranks)  # nobody knows for how long
     notes = [
         *_endings(trace, times),
+        *_shared_gpus(trace),
         *([] if hangs else _waits(times)),
         *_cores(times),
         *_kept(trace, times),
@@ -118,6 +119,10 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         summary=lambda: Overview(line, by_rank),
         charts=Later(lambda: [_timeline(calls), _partners(trace), _shares(times)]),
     )
+
+
+def _mpi(rank: RankTrace) -> str:
+    return f"{mpi_name(rank.mpi)} ({rank.library})" if rank.mpi else rank.library
 
 
 def _last(trace: Trace) -> str:
@@ -143,6 +148,15 @@ def _time(seconds: float) -> str:
 
 def _percent(part: float, whole: float) -> str:
     return f"{format_sig(_share(part, whole), 2)} %"
+
+
+def _shared_gpus(trace: Trace) -> Iterator[Note]:
+    users = grouped((rank for rank in trace.ranks if rank.gpu), lambda rank: (rank.host, rank.gpu))
+    if shared := [ranks for ranks in users.values() if len(ranks) > 1]:
+        those = f"ranks {join_words(str(each.rank) for each in shared[0])} use the same GPU of {shared[0][0].host}"
+        more = f", and other ranks share {count(len(shared) - 1, 'other GPU')}" if len(shared) > 1 else ""
+        advice = "call cudaSetDevice with its number on the host (MPI_Comm_split_type) before it uses CUDA"
+        yield finding("SLOW?", f"{those}{more}. Where the host has more GPUs, let each rank {advice}")
 
 
 def _waits(times: Split) -> Iterator[Note]:
@@ -257,7 +271,7 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     sized = f" of {approximate_size(most.mean_bytes)}" if most.bytes else ""
     large = total_s / share >= _WORTH
     needed = {f"OMPI_MCA_{name}={value}" for name, value in UCX_MCA.items()}  # volley env sets it
-    settings = [each for each in tuned(trace.info.environment, {"MPI"}) if each not in needed]
+    settings = [each for each in tuned(trace.info.environment, {"MPI"}, trace.ranks[0].mpi) if each not in needed]
     told = f". The environment sets {join_words(settings)}: try it without" if settings else ""
     again = escape_controls(shlex.join(["volley", "replay", trace.name]))
     if settings:
