@@ -6,13 +6,18 @@ import json
 import subprocess
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+import example_records
 from recorded_program import SCRIPTS, mpirun, replayed_sides, volley
 from volley.benchmarks.replay.program import build
+from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint
 from volley.launch.engine_path import engine_path
+from volley.records.records_file import encode_line
 from volley.records.trace_calls import resolve
 from volley.records.trace_copies import _seconds, copies_of
 from volley.records.trace_file import ASYNCHRONOUS, COPY, read_trace
@@ -86,6 +91,35 @@ def test_a_cuda_aware_replay_has_in_gpu_memory_what_was_copied_but_sums(staged: 
     }
     assert sides == {"recorded": 0, "aware": 2 * ROUNDS, "host": 0}
     assert sum(map(bool, _bytes_on_gpu(build(trace, calls, "aware").words))) == 2 * ROUNDS
+
+
+def test_explain_has_beside_the_copies_what_the_newest_replay_from_gpu_memory_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    trace = read_trace(str(SOURCE.with_name("two-ranks-one-gpu.trace")))
+
+    def explained() -> tuple[Any, str]:
+        report = explanation(trace, resolve(trace))
+        ((row,),) = (table.rows for table in report.tables if table.title == "With a CUDA-aware MPI")
+        (note,) = (note for note in report.notes if "of all time copies messages" in note.text)
+        return row[-1], f"{note.verdict}: {note.text}"
+
+    assert explained()[0] is None
+    (tmp_path / "volley").mkdir()
+    ours = RecordedCalls(calls=[1000], median_s=[1e-6], memory="aware", application=trace.info.application)
+    changes = ({}, {"memory": "host"}, {"application": "another one"})
+    plans = [ReplayPlan(program=["p"], names=["Sendrecv"], recorded=replace(ours, **each)) for each in changes]
+    for number, part in enumerate([*plans, replace(plans[0], gaps=True)]):
+        plan = example_records.plan("replay", options=part)
+        run = example_records.run(plan, started_at=f"2026-01-02T03:0{number}:00Z")
+        point = ReplayPoint(status="ok", pass_s=[1e-3], call_s=[(10 + number) * 1e-6])
+        saved = tmp_path / f"volley/{number}-replay.jsonl"
+        saved.write_bytes(encode_line(run) + encode_line(point))
+    time_us, said = explained()
+    assert time_us == pytest.approx(10)
+    assert said.startswith("SLOW: ")
+    assert "the call takes 10.0 µs" in said
 
 
 def _bytes_on_gpu(words: list[int]) -> list[list[int]]:

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, zip_longest
 from typing import Any
+
+import numpy as np
 
 from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace, plain_name
 
@@ -75,6 +78,14 @@ class RankCalls:
     operations: list[Operation] = field(default_factory=list)
     completes: defaultdict[int, list[Operation]] = field(default_factory=lambda: defaultdict(list))
     """What each event completed."""
+
+    @cached_property
+    def returned(self) -> dict[str, Any]:
+        """The numbers of the events of calls that returned, by name."""
+        found: dict[str, list[int]] = {}
+        for number in np.flatnonzero(self.trace.events["end"]).tolist():
+            found.setdefault(self.names[number], []).append(number)
+        return {name: np.array(those) for name, those in found.items()}
 
 
 @dataclass

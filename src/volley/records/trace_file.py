@@ -138,6 +138,11 @@ class TraceInfo(Frozen, frozen=True, kw_only=True):
     ended_s: float | None = None
     """When this was, in s since MPI_Init of the first rank; ``None``: unknown."""
 
+    @property
+    def application(self) -> str:
+        """What was recorded, and when; empty if the recording was cut off."""
+        return f"{self.started_at} {' '.join(self.command)}" if self.started_at else ""
+
 
 @dataclass
 class RankTrace:

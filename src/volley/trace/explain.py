@@ -6,18 +6,26 @@ import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from volley.benchmarks.replay import BENCHMARK
+from volley.benchmarks.replay.program import SUMS
+from volley.benchmarks.replay.results import ReplayPlan, results
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_input
 from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.variables import tuned
+from volley.records.records_file import read_runs
+from volley.records.saved_runs import saved_runs
 from volley.records.trace_calls import Calls, resolve
 from volley.records.trace_copies import Copies, copies_of
 from volley.records.trace_file import CallTotal, RankTrace, Trace, read_trace
+from volley.report.cells import scaled
 from volley.report.model import (
     EMPTY,
     Axis,
@@ -71,7 +79,7 @@ def run(options: ExplainOptions) -> int:
 
 
 def _document(report: Report) -> dict[str, Any]:
-    names = ("ranks", "calls", "partners", "sizes", "copies")
+    names = ("ranks", "calls", "partners", "sizes", "copies", "aware")
     return {
         "explain": DOCUMENT_VERSION,
         "heading": list(report.heading),
@@ -93,6 +101,7 @@ def _rows(table: Table) -> list[dict[str, Any]]:
 
 def explanation(trace: Trace, calls: Calls) -> Report:
     times, copied = split(trace, calls), copies_of(trace, calls)
+    staged = _staged_calls(trace, times, copied)
     longest_s = max(each.total_s for each in times.ranks)
     command = " ".join(trace.info.command) or trace.name
     heading = [
@@ -107,14 +116,18 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_cores(times),
         *_kept(trace, times),
         *_buffers(trace),
-        *_copies(trace, times, copied),
+        *_copies(trace, times, copied, staged),
         *_rest(trace, times),
     ]
     by_rank, total_s = _rank_table(times), sum(each.total_s for each in times.ranks)
     line = f"in MPI: {_percent(sum(each.mpi_s for each in times.ranks), total_s)} of the time of all ranks"
     return Report(
         heading,
-        [by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace), *_copy_tables(copied)],
+        [
+            *(by_rank, _call_table(trace, times), _partner_table(trace), _size_table(trace)),
+            *_copy_tables(copied),
+            *_aware_tables(staged),
+        ],
         notes,
         summary=lambda: Overview(line, by_rank),
         charts=Later(lambda: [_timeline(calls), _partners(trace), _shares(times)]),
@@ -237,18 +250,22 @@ def _buffers(trace: Trace) -> Iterator[Note]:
         yield Note("finding", f"calls with buffers in GPU memory: {join_few(found)}", first=True)
 
 
-def _copies(trace: Trace, times: Split, copied: list[Copies]) -> Iterator[Note]:
+def _copies(trace: Trace, times: Split, copied: list[Copies], staged: list[_Staged]) -> Iterator[Note]:
     all_s, mpi_s = sum(each.total_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
-    by_program = [each for each in copied if each.call and not each.in_mpi]
-    seconds = sum(each.seconds for each in by_program)
+    seconds = sum(each.copies_s * each.calls for each in staged)
     if all_s and seconds / all_s >= _WORTH_OF_ALL:
-        most = max(by_program, key=lambda each: each.seconds)
-        number, each_s = sum(each.number for each in by_program), most.seconds / most.number
+        most = max(staged, key=lambda each: each.copies_s * each.calls)
+        told = "A CUDA-aware MPI needs none of these copies; a replay measures what its calls take"
+        if most.aware_s is not None:
+            told = (
+                f"With a CUDA-aware MPI, which needs none of these copies, the call takes {_time(most.aware_s)}, the "
+                "median of the newest replay of this trace from GPU memory. In the application it took "
+                f"{_time(most.own_s)} without waits, and {_time(most.copies_s)} for its copies"
+            )
         yield finding(
-            "SLOW?",
-            f"{_percent(seconds, all_s)} of all time copies messages between GPU and host memory: {number} copies, "
-            f"most of them of {approximate_size(most.mean_bytes)} for MPI_{most.call}, {_time(each_s)} each. "
-            "A CUDA-aware MPI sends from GPU memory and needs none of them; a replay shows what its calls then take",
+            "SLOW?" if most.aware_s is None else "SLOW" if most.aware_s < most.own_s + most.copies_s else "OK",
+            f"{_percent(seconds, all_s)} of all time copies messages between GPU and host memory, most of it "
+            f"{approximate_size(most.mean_bytes)} at a time for MPI_{most.call}. {told}",
             escape_controls(shlex.join(["volley", "replay", trace.name, "--memory", "aware"])),
         )
     by_mpi = [each for each in copied if each.in_mpi]
@@ -289,7 +306,7 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
 
 
 def _share(part: float, whole: float) -> float:
-    return 100 * part / whole if whole > 0 else 0.0
+    return round(100 * part / whole, 6) if whole > 0 else 0.0  # the rest is of the differences of times
 
 
 def _rank_table(times: Split) -> Table:
@@ -327,6 +344,7 @@ def _call_table(trace: Trace, times: Split) -> Table:
         Column("calls"): lambda call: call[1].calls,
         Column("time", "s"): lambda call: call[1].seconds,
         Column("waited", "%", 3): lambda call: min(_share(times.waited_s[call[0]], call[1].seconds), 100.0),
+        Column("own", "µs", 3): lambda call: scaled(times.own_s.get(call[0]), 1e6),
         Column("mean size", align="left"): lambda call: Cell(
             call[1].mean_bytes, text=approximate_size(call[1].mean_bytes) if call[1].bytes else ""
         ),
@@ -338,8 +356,11 @@ def _call_table(trace: Trace, times: Split) -> Table:
             total = without_end.setdefault(f"{each.open_call}, no return", CallTotal())
             total.calls, total.seconds = total.calls + 1, total.seconds + each.open_s
     calls = sorted((trace.totals | without_end).items(), key=lambda call: -call[1].seconds)
-    legend = ["waited: for partners that were late or absent; polls: calls that found nothing, which are only counted"]
-    return Table.of(columns, calls, title="Calls", legend=legend)
+    legend = (
+        "waited: for partners that were late or absent; own: the median time of a call without what it waited; "
+        "polls: calls that found nothing, which are only counted"
+    )
+    return Table.of(columns, calls, title="Calls", legend=[legend])
 
 
 def _partner_table(trace: Trace) -> Table:
@@ -360,6 +381,59 @@ def _size_table(trace: Trace) -> Table:
         for power in np.flatnonzero(each.sizes).tolist()
     ]
     return Table([Column("call", align="left"), Column("up to", "B"), Column("calls")], rows, "Sizes")
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The calls of one name whose messages the application copies from GPU memory, or to it."""
+
+    call: str
+    calls: int
+    mean_bytes: float
+    """Of a copy."""
+    copies_s: float
+    """Of one call."""
+    own_s: float
+    aware_s: float | None
+    """What a call takes in the newest saved replay of this trace from GPU memory."""
+
+
+def _staged_calls(trace: Trace, times: Split, copied: list[Copies]) -> list[_Staged]:
+    by_call = grouped((each for each in copied if each.call and not each.in_mpi), lambda each: each.call)
+    by_call = {name: those for name, those in by_call.items() if name in times.own_s and name not in SUMS}
+    aware_s = _replayed_s(trace.info.application) if by_call else {}
+    found = []
+    for name, those in by_call.items():
+        calls, number = times.told[name][0], sum(each.number for each in those)
+        mean_bytes, copies_s = sum(each.bytes for each in those) / number, sum(each.seconds for each in those) / calls
+        found.append(_Staged(name, calls, mean_bytes, copies_s, times.own_s[name], aware_s.get(f"MPI_{name}")))
+    return found
+
+
+def _replayed_s(application: str) -> dict[str, float]:
+    """Return what each call takes in the newest saved replay of an application from GPU memory, without gaps: there no
+    rank is late because it computes."""
+    files = [run.path for run in saved_runs() if "-replay" in run.path.stem] if application else []
+    for file in files:
+        with suppress(UserError):
+            for each in results(read_runs(file, [BENCHMARK])):
+                plan: ReplayPlan | None = each.series.plan.options if each.series.plan else None
+                about = plan.recorded if plan and not plan.gaps and not each.wrong else None
+                if about and about.application == application and about.memory in ("aware", "device"):
+                    return {call.call: call.time.median for call in each.calls}
+    return {}
+
+
+def _aware_tables(staged: list[_Staged]) -> list[Table]:
+    columns: dict[Column, Callable[[_Staged], Any]] = {
+        Column("call", align="left"): lambda each: f"MPI_{each.call}",
+        Column("calls"): lambda each: each.calls,
+        Column("own", "µs", 3): lambda each: 1e6 * each.own_s,
+        Column("copies", "µs", 3): lambda each: 1e6 * each.copies_s,
+        Column("from GPU", "µs", 3): lambda each: scaled(each.aware_s, 1e6),
+    }
+    legend = ["copies: of one call; from GPU: instead of both, in the newest replay of this trace from GPU memory"]
+    return [Table.of(columns, staged, title="With a CUDA-aware MPI", legend=legend)] if staged else []
 
 
 def _copy_tables(copied: list[Copies]) -> list[Table]:

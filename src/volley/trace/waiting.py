@@ -9,10 +9,11 @@ its side of the message unfinished and the call ends only after it has come back
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +86,8 @@ class RankTime:
 class Split:
     ranks: list[RankTime]
     waits: list[Wait]
+    own_s: dict[str, float]
+    """By the name of a call: its median time without what it waited for, on ranks that had their cores."""
 
     @property
     def told(self) -> dict[str, tuple[int, float]]:
@@ -125,7 +128,19 @@ def split(trace: Trace, calls: Calls) -> Split:
             mine.late_s[wait.partner] += wait.late_s
         if wait.absent_s:
             mine.absent_s[wait.partner] += wait.absent_s
-    return Split(list(times.values()), waits)
+    return Split(list(times.values()), waits, _own_s(calls, times, longest))
+
+
+def _own_s(calls: Calls, times: Mapping[int, RankTime], waits: Mapping[tuple[int, int], Wait]) -> dict[str, float]:
+    own_s = {rank: its.end_s - its.begin_s for rank, its in calls.ranks.items() if times[rank].has_core}
+    for (rank, number), wait in waits.items():
+        if rank in own_s:
+            own_s[rank][number] -= wait.late_s + wait.absent_s
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for rank, seconds in own_s.items():
+        for name in times[rank].told:
+            found[name].append(seconds[calls.ranks[rank].returned[name]])
+    return {name: float(np.median(np.concatenate(each))) for name, each in found.items()}
 
 
 def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
@@ -143,7 +158,10 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
     delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
     lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
-    mpi_s, kept = trace.duration(rank, ticks), _kept(calls)
+    took_s = calls.end_s - calls.begin_s
+    kept = {name: (len(those), float(took_s[those].sum())) for name, those in calls.returned.items()}
+    kept.pop("Finalize", None)
+    mpi_s = trace.duration(rank, ticks)
     untold = {name: seconds for name, (_, seconds) in kept.items() if name.startswith(_UNTOLD)}
     untold[ONLY_COUNTED] = max(mpi_s - sum(seconds for _, seconds in kept.values()), 0.0)
     return RankTime(
@@ -156,17 +174,6 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
         open_call=plain_name(rank.names[event.call]) if event else "",
         open_s=open_s,
     )
-
-
-def _kept(calls: RankCalls) -> dict[str, tuple[int, float]]:
-    """Return the calls that were kept and returned, but MPI_Finalize, by name: how many, and their time in s."""
-    found: dict[str, tuple[int, float]] = {}
-    for number in np.flatnonzero(calls.trace.events["end"]).tolist():
-        calls_before, before_s = found.get(calls.names[number], (0, 0.0))
-        took_s = float(calls.end_s[number] - calls.begin_s[number])
-        found[calls.names[number]] = calls_before + 1, before_s + took_s
-    found.pop("Finalize", None)
-    return found
 
 
 # ----------------------------------------------------------------------------------------------------- messages

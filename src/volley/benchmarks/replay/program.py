@@ -44,7 +44,7 @@ OPERATION_OF_CALL = {
 """volley's name of each collective that is replayed."""
 _OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv", "Scatterv")
 """Each rank has a size of its own."""
-_SUMS = "Reduce", "Allreduce", "Scan", "Reduce_scatter", "Reduce_scatter_block"
+SUMS = "Reduce", "Allreduce", "Scan", "Reduce_scatter", "Reduce_scatter_block"
 """Applications keep them in host memory: few MPIs sum up in GPU memory."""
 _CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATION_OF_CALL.values())))}
 _NOT_COMMUNICATION = (
@@ -115,7 +115,7 @@ class _Builder:
     def __init__(self, trace: Trace, calls: Calls, memory: Where) -> None:
         self._trace, self._calls, self._memory = trace, calls, memory
         copies = copies_of(trace, calls) if memory == "aware" else []
-        self._copied = {id(each) for those in copies for each in those.operations if each.kind not in _SUMS}
+        self._copied = {id(each) for those in copies for each in those.operations if each.kind not in SUMS}
         self._names: dict[str, int] = {}
         self._comms: dict[int, int] = {}
         """The communicators that are used: their number in the replay, by that in the trace."""

@@ -43,6 +43,7 @@ class RecordedCalls(Frozen, frozen=True, kw_only=True):
     left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
     memory: Annotated[Where, doc("where the buffers are.")] = "recorded"
     library: Annotated[str, doc("the MPI library of the application.")] = ""
+    application: Annotated[str, doc("when it was recorded, and its command.")] = ""
 
 
 class ReplayPlan(Frozen, frozen=True, kw_only=True):
@@ -108,6 +109,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         left_out=program.left_out,
         memory=options.memory,
         library=trace.ranks[0].library,
+        application=trace.info.application,
     )
     part = ReplayPlan(
         program=[str(path)],
