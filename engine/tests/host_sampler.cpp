@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -519,6 +520,42 @@ void the_cost_of_a_batch_is_at_most_half_a_percent() {
   }
 }
 
+// Its batches have long beginnings; the stamps leave them out. The exchanges of a batch take 1 µs, 2 µs, …
+class StampingDriver final : public Driver, public Stamps {
+ public:
+  void run(const View&, std::uint64_t count, const std::optional<Window>&) override { batches.push_back(count); }
+  void take() override { taken = true; }
+  std::vector<double> singles_s() override {
+    std::vector<double> singles_s;
+    for (std::uint64_t i = 2; taken && i < batches.back(); ++i) singles_s.push_back(1e-6 * static_cast<double>(i));
+    return singles_s;
+  }
+  std::vector<std::uint64_t> batches;
+  bool taken = false;
+};
+
+// With stamps a sample is a single exchange, of batches as long as others.
+void stamps_are_samples() {
+  StampingDriver driver;
+  LocalControl control(0, 1);
+  Watchdog watchdog("test", 60);
+  const Workload workload = round_trip_workload();
+  std::vector<Series> all(1);
+  Series& series = all[0];
+  series.driver = &driver;
+  series.stamps = &driver;
+  series.view.bytes = 8;
+  Sampling sampling;
+  sampling.tail = true;
+  Sampler(control, sampling, workload, watchdog).measure(all);
+  const std::size_t batches = series.first_samples.size() / (Stamps::most_counts - 2);
+  EXPECT(series.count == Stamps::most_counts && series.sampled() == 1);
+  EXPECT(batches > 0 && series.first_samples.size() == batches * (Stamps::most_counts - 2));
+  EXPECT(series.first_samples.front() == 1e-6 && series.first_samples.back() == 1e-6 * (Stamps::most_counts - 1) / 2);
+  EXPECT(std::accumulate(series.visits.begin(), series.visits.end(), std::size_t{0}) == series.first_samples.size());
+  EXPECT(series.messages_timed == 2 * batches * Stamps::most_counts);
+}
+
 // All ends make the same permutation, every order is equally frequent, and each series follows each other one.
 void rounds_are_permuted() {
   std::map<std::vector<std::size_t>, int> found;
@@ -588,6 +625,7 @@ int main() {
   a_cold_exchange_is_not_charged();
   a_visit_begins_the_same_way_beside_others();
   the_cost_of_a_batch_is_at_most_half_a_percent();
+  stamps_are_samples();
   rounds_are_permuted();
   a_long_first_batch_is_not_ended();
   a_long_first_fill_is_not_ended();

@@ -143,12 +143,13 @@ class CollectiveBenchmark final : public Benchmark {
   }
 
   Json record(const Point& point, const Series& series, const RankGroup& group, double clock_error_s) const {
-    Json own = {{"transport", point.transport},          {"operation", name_of(point.collective.operation)},
-                {"element", name_of(element_)},          {"reduction", reduction_ == Reduction::sum ? "sum" : "max"},
-                {"size_bytes", point.size_bytes},        {"data_bytes", point.collective.whole(point.size_bytes)},
-                {"operation_s", series.first_samples},   {"rank_operation_s", series.mean_samples},
-                {"operations_per_sample", series.count}, {"cold_operation_s", or_null(series.cold_s)},
-                {"entry_skew_s", series.entry_skew_s},   {"clock_error_s", clock_error_s}};
+    const std::uint64_t counts = series.sampled();
+    Json own = {{"transport", point.transport},        {"operation", name_of(point.collective.operation)},
+                {"element", name_of(element_)},        {"reduction", reduction_ == Reduction::sum ? "sum" : "max"},
+                {"size_bytes", point.size_bytes},      {"data_bytes", point.collective.whole(point.size_bytes)},
+                {"operation_s", series.first_samples}, {"rank_operation_s", series.mean_samples},
+                {"operations_per_sample", counts},     {"cold_operation_s", or_null(series.cold_s)},
+                {"entry_skew_s", series.entry_skew_s}, {"clock_error_s", clock_error_s}};
     if (const std::string failure = failure_of(point, series, group); !failure.empty()) {
       own["status"] = "failed";
       own["reason"] = failure;

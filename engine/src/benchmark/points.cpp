@@ -52,7 +52,7 @@ class PointBenchmark final : public PairBenchmark {
     if (!windows_) {
       return point_record("pingpong", ranks, series,
                           {{"half_round_trip_s", series.first_samples},
-                           {"exchanges_per_sample", series.count},
+                           {"exchanges_per_sample", series.sampled()},
                            {"cold_half_round_trip_s", or_null(series.cold_s)}});
     }
     const bool both = window_.direction == Direction::bi;

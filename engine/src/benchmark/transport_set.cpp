@@ -118,7 +118,8 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   if (candidate.transport) series.sharers = static_cast<std::uint64_t>(candidate.transport->threads());
   const std::string once = candidate.transport ? candidate.transport->once_a_batch() : "";
   series.once_a_batch = !once.empty();
-  if (series.skipped.empty() && tail_ && series.once_a_batch) {
+  if (tail_ && candidate.transport) series.stamps = candidate.transport->stamps();
+  if (series.skipped.empty() && tail_ && series.once_a_batch && series.stamps == nullptr) {
     series.skipped = "--tail cannot time it: every sample would include " + once;
   }
   return series;

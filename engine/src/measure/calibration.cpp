@@ -47,7 +47,11 @@ bool Calibration::reuse(Series& series, const Forecast::Last& last) const {
 
 // Both ranks follow the first rank's clock. All that share the windows get as many.
 void Calibration::find_count(Series& series) {
-  const double target_s = sampling_.tail ? 0 : std::max(*series.empty_s / overhead_share, workload_.limits.sample_s);
+  const bool stamped = series.stamps != nullptr;
+  const double target_s =
+      sampling_.tail && !stamped ? 0 : std::max(*series.empty_s / overhead_share, workload_.limits.sample_s);
+  const std::uint64_t least = stamped ? Stamps::least_counts : 1;
+  const std::uint64_t most = stamped ? Stamps::most_counts : workload_.max_counts;
   struct Step {
     std::uint64_t count;
     double count_s;
@@ -56,9 +60,8 @@ void Calibration::find_count(Series& series) {
   while (!step.done) {
     const double elapsed_s = shortest_batch_s(series, step.count);
     step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
-    const double ideal = std::min(target_s / step.count_s, static_cast<double>(workload_.max_counts));
-    const auto wanted =
-        round_up(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(ideal))), series.sharers);
+    const double ideal = std::min(target_s / step.count_s, static_cast<double>(most));
+    const auto wanted = round_up(std::max(least, static_cast<std::uint64_t>(std::ceil(ideal))), series.sharers);
     // A short batch predicts a long one poorly: grow at most sixteenfold at a time.
     step.done = wanted <= 2 * step.count;
     step.count = step.done ? wanted : std::min(wanted, 16 * step.count);

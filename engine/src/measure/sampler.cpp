@@ -76,7 +76,10 @@ CheckedMessages Sampler::messages_of(const Series& series, const View& last) con
 void Sampler::begin(Series& series) {
   const auto begun = Clock::now();
   batches_.enter(series);
-  series.skipped = control_.agreed_problem([&] { series.driver->prepare(series.view, workload_.window); });
+  series.skipped = control_.agreed_problem([&] {
+    series.driver->prepare(series.view, workload_.window);
+    if (series.stamps != nullptr) series.stamps->take();
+  });
   if (!series.open()) return;
   fill(series);
   if (!sampling_.fixed) {
@@ -109,15 +112,17 @@ void Sampler::visit(Series& series) {
     fill(series);
     const double most = batches_.is_long(series) ? 1 : 2 * workload_.limits.visit_s / series.count_s;
     warm_up(series, static_cast<std::uint64_t>(std::clamp<double>(most, 1, workload_.limits.warm_up_exchanges)));
-    const int samples = samples_per_visit(series);
-    for (int i = 0; i < samples; ++i) record(series, take(series, series.count), series.count);
-    series.visits.push_back(static_cast<std::uint64_t>(samples));
+    const int batches = batches_per_visit(series);
+    const std::size_t samples_before = series.first_samples.size();
+    for (int i = 0; i < batches; ++i) record(series, take(series, series.count), series.count);
+    const std::size_t samples = series.first_samples.size() - samples_before;
+    if (samples > 0) series.visits.push_back(samples);
   }
   series.elapsed_s += seconds_since(begun);
 }
 
 // At least two: in three visits of a single launch as many as an interval of the median needs.
-int Sampler::samples_per_visit(const Series& series) const {
+int Sampler::batches_per_visit(const Series& series) const {
   if (batches_.is_long(series)) return min_samples_a_visit;
   const int most = sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;
   const double sample_s = series.count_s * static_cast<double>(series.count);
@@ -153,6 +158,11 @@ void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   series.messages_timed += count * (workload_.messages[0] + workload_.messages[1]);
   if (!control_.leads()) {
     if (workload_.second_times) series.second_samples.push_back(value);
+    return;
+  }
+  if (series.stamps != nullptr) {
+    for (const double single_s : series.stamps->singles_s())
+      series.first_samples.push_back(single_s / workload_.divisor);
     return;
   }
   series.first_samples.push_back(value);

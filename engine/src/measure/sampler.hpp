@@ -37,7 +37,7 @@ class Sampler : Measuring {
   void visit(Series& series);
   void fixed_batch(Series& series);
   void one_buffer_batch(Series& series);
-  [[nodiscard]] int samples_per_visit(const Series& series) const;
+  [[nodiscard]] int batches_per_visit(const Series& series) const;
   void warm_up(Series& series, std::uint64_t exchanges);
   double take(Series& series, std::uint64_t count);
   void record(Series& series, double elapsed_s, std::uint64_t count);

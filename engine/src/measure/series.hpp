@@ -25,6 +25,7 @@ struct SeriesRequest {
   std::uint64_t sharers = 1;  // threads or ranks that share the windows of a batch, or of its pass
   bool fresh = false;         // its driver has not used the buffers yet: the first exchange is cold
   bool once_a_batch = false;  // a batch costs more than an empty one and its exchanges, see Transport::once_a_batch()
+  Stamps* stamps = nullptr;   // each sample is a single count of a batch, timed by these
 };
 
 // Times are seconds of one count divided by the workload's divisor.
@@ -37,7 +38,7 @@ struct SeriesResult {
   std::vector<std::vector<double>> parts;  // of Driver::parts_s(), each of every sample, on the first rank
   std::vector<std::uint64_t> visits;       // samples of each visit, in order
   std::vector<double> work_s;              // the fixed piece of work at the start of each visit, on the first rank
-  std::uint64_t count = 0;                 // of every sample
+  std::uint64_t count = 0;                 // of every batch
   std::optional<double> empty_s;           // what a batch takes besides its counts
   std::optional<double> cold_s;
   std::uint64_t messages_timed = 0;
@@ -59,6 +60,8 @@ struct SeriesProgress {
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
+  // Counts of every sample.
+  [[nodiscard]] std::uint64_t sampled() const { return stamps == nullptr ? count : 1; }
 };
 
 // What all that take part in sampling work with.

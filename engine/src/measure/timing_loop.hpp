@@ -95,6 +95,23 @@ struct View {
   [[nodiscard]] bool apart() const { return stride > 0 && !rotates(); }
 };
 
+// Time stamps between the counts of a batch, where the work happens: the times of single counts of a driver whose batch
+// contains anything besides its counts.
+class Stamps {
+ public:
+  // Of batches with more counts none are taken.
+  static constexpr std::uint64_t most_counts = 1024;
+  // The fewest that show the time of one. The first count waits until the other ends have begun, and a stamp may be
+  // taken when a count begins.
+  static constexpr std::uint64_t least_counts = 3;
+
+  virtual ~Stamps() = default;
+  // Later batches take stamps. If it cannot, it throws a std::exception that says why.
+  virtual void take() = 0;
+  // Seconds of single counts of the latest batch: of all but the first and the last.
+  [[nodiscard]] virtual std::vector<double> singles_s() = 0;
+};
+
 // What a series of samples repeats, e.g. messages between two ranks.
 class Driver {
  public:

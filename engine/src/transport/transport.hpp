@@ -16,7 +16,7 @@ class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
 // among the ranks of a group. All ranks make every call, except `unavailable`, `refuses`, `host_memory_bytes`,
-// `limit_waits`, `threads`, `keeps_place`, `once_a_batch` and `facts`.
+// `limit_waits`, `threads`, `keeps_place`, `once_a_batch`, `stamps` and `facts`.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -63,6 +63,9 @@ class Transport {
   // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of
   // the time. Empty if there is nothing of that kind.
   [[nodiscard]] virtual std::string once_a_batch() const { return {}; }
+
+  // Times the counts of such a batch one by one; null: the transport cannot.
+  [[nodiscard]] virtual Stamps* stamps() { return nullptr; }
 
   // Names and values for the transport's record: an object.
   [[nodiscard]] virtual Json facts() const { return Json::object(); }

@@ -137,6 +137,12 @@ struct Inbox {
   alignas(128) unsigned halo_blocks_stored;        // of this device's own halo: blocks that have stored their part
 };
 
+// When a message was sent: by the clock of the multiprocessor, and by that of the device where a launch begins or ends.
+struct MessageStamp {
+  long long clock;
+  std::uint64_t ns;
+};
+
 struct Launch {
   const std::byte* send;
   std::byte* recv;
@@ -152,8 +158,17 @@ struct Launch {
   bool leads;
   bool sends;  // in windows
   bool receives;
+  MessageStamp* stamps;  // of each exchange, on the device that leads; null: none are taken
   PeerWait wait;
 };
+
+// Called by the threads that have sent message `exchange`: one of them stores the stamp while the message is under way.
+__device__ inline void stamp(const Launch& launch, std::uint64_t exchange) {
+  if (launch.stamps == nullptr || threadIdx.x != 0 || blockIdx.x != 0) return;
+  const long long clock = clock64();
+  const bool at_an_end = exchange == 1 || exchange == launch.count;
+  launch.stamps[exchange - 1] = {clock, at_an_end ? now_ns() : 0};
+}
 
 // The place of the first message of exchange (or window) `turn`, counted from 1: this many bytes after the place of the
 // launch's first message. Kernels compute it before they wait for a message, so that the answer does not wait for it.
@@ -255,6 +270,7 @@ __global__ void word_round_trips(const Launch launch) {
   const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
     const auto number = static_cast<std::uint32_t>(launch.last + exchange);
     store_line(launch.inbox_there->lines, flagged(gather(mine, offset), number));
+    stamp(launch, exchange);
   };
   if (launch.leads && launch.count > 0) send(1, send_offset(launch, 1));
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {

@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch
   FlaggedLine* const there = &launch.inbox_there->lines[line];
   const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
     store_line(there, packed(gather(mine, offset), static_cast<std::uint16_t>(launch.last + exchange)));
+    stamp(launch, exchange);
   };
   if (launch.leads && launch.count > 0 && takes_part) send(1, send_offset(launch, 1));
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {

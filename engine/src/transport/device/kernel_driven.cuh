@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const typenam
         wire.put(from, to);
         wire.announce(number);
       }
+      stamp(launch, exchange);
       from = send_offset(launch, exchange + 1);
       to = recv_offset(launch, exchange + 1);
       if (launch.leads && !wire.await(number)) return;
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(max_threads, 1) exchange_windows(const typenam
 
 // A transport whose messages are exchanged by kernels on both devices, which wait for each other without their hosts.
 // Each rank has a stream, and a word in host memory where a kernel reports what it waited for in vain.
-class KernelDriven : public Transport, public Messages {
+class KernelDriven : public Transport, public Messages, public Stamps {
  public:
   explicit KernelDriven(const char* name) : name_(name) {}
 
@@ -100,8 +101,27 @@ class KernelDriven : public Transport, public Messages {
   }
   [[nodiscard]] Driver* messages() override { return this; }
   [[nodiscard]] std::string once_a_batch() const override { return "the launch of a kernel"; }
+  [[nodiscard]] Stamps* stamps() override { return this; }
+  void take() override {
+    if (stamps_.data() == nullptr) stamps_ = gpu::DeviceValues<MessageStamp>(most_counts);
+  }
+  // A message is sent when the one before it has been answered. The clock of a multiprocessor has a resolution of
+  // about a nanosecond; the clock of the device, which may have one of a microsecond, tells its rate in this launch.
+  [[nodiscard]] std::vector<double> singles_s() override {
+    if (stamped_ < least_counts) return {};
+    std::vector<MessageStamp> sent(stamped_);
+    gpu::copy<gpu::to_host>(sent.data(), stamps_.data(), stamped_ * sizeof sent[0]);
+    const auto launch_s = 1e-9 * static_cast<double>(sent.back().ns - sent.front().ns);
+    const double clock_s = launch_s / static_cast<double>(sent.back().clock - sent.front().clock);
+    std::vector<double> singles_s;
+    for (std::size_t i = 2; i < sent.size(); ++i) {
+      singles_s.push_back(static_cast<double>(sent[i].clock - sent[i - 1].clock) * clock_s);
+    }
+    return singles_s;
+  }
   void limit_waits(double seconds) override { timeout_s_ = seconds; }
   void close() override {
+    stamps_ = {};
     report_ = {};
     stream_ = {};
   }
@@ -133,7 +153,8 @@ class KernelDriven : public Transport, public Messages {
   }
 
   // The parameters of the next launch, for `count` exchanges; a derived class adds the memory of the signals.
-  [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count) const {
+  [[nodiscard]] Launch launch_of(const View& view, std::uint64_t count) {
+    stamped_ = leads_ && stamps_.data() != nullptr && count <= most_counts ? count : 0;
     Launch launch{};
     launch.send = view.send;
     launch.recv = view.recv;
@@ -145,6 +166,7 @@ class KernelDriven : public Transport, public Messages {
     launch.window_messages = 1;
     launch.leads = leads_;
     launch.sends = launch.receives = true;
+    launch.stamps = stamped_ > 0 ? stamps_.data() : nullptr;
     launch.wait = {.report = report_.data(), .peer_gave_up = nullptr, .gave_up = nullptr, .timeout_ns = timeout_ns()};
     return launch;
   }
@@ -199,6 +221,8 @@ class KernelDriven : public Transport, public Messages {
   std::uint64_t last_ = 0;
   gpu::Stream stream_;
   gpu::PinnedValues<PollReport> report_;
+  gpu::DeviceValues<MessageStamp> stamps_;
+  std::uint64_t stamped_ = 0;  // exchanges of the last launch with stamps
 };
 
 // A transport whose messages, or those that are not short, go over a wire.

@@ -39,7 +39,10 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   };
   std::uint64_t from = device::send_offset(launch, 1);
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
-    if (launch.leads) send(from);
+    if (launch.leads) {
+      send(from);
+      device::stamp(launch, exchange);
+    }
     from = device::send_offset(launch, launch.leads ? exchange + 1 : exchange);
     const std::uint64_t to = device::recv_offset(launch, exchange);
     if (mine.bytes > 0) device::scatter(mine, to, session.recv<Word>(line));
