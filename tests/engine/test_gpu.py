@@ -79,12 +79,27 @@ def test_what_goes_over_a_network_delivers(volley: Command, gpus: set[str], monk
         assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
 
 
-def test_tail_skips_transports_that_start_kernels(volley: Command, gpus: set[str]) -> None:
-    words = ("pingpong", "--tail", "--sizes", "8", "--point-time", "0.02", "--launches", "1")
-    log = measured(volley, *words, "--transport", "device,nccl,nvshmem,staged/pinned", SHARED)
-    skipped = {point.transport for point in log.records if "--tail cannot time it" in (point.reason or "")}
-    assert skipped == {info.transport for info in log.transports if info.available} - {"staged/pinned"}
-    assert len(gpus) < 2 or {"device", "nccl"} <= skipped
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [("pingpong", "staged/pinned,device,device/word,nccl,nccl/device,nvshmem"), ("collective", "staged/pinned,nccl")],
+)
+def test_tail_times_single_exchanges_of_every_transport(volley: Command, command: str, names: str) -> None:
+    """By time stamps where a batch contains the launch of a kernel."""
+    words = (command, "--tail", "--sizes", "8,1M", "--point-time", "0.1", "--launches", "1", SHARED)
+    log = measured(volley, *words, "--transport", names)
+    measured_ones = [point for point in log.records if point.status == "ok"]
+    assert {point.transport for point in measured_ones} == {each.transport for each in log.transports if each.available}
+    for point in measured_ones:
+        assert getattr(point, "exchanges_per_sample", 1) == getattr(point, "operations_per_sample", 1) == 1
+        assert len(point.times_s) == sum(point.visits)
+        assert point.messages_verified > 0
+        assert min(point.times_s) > 0
+
+
+def test_tail_finds_wrong_data(volley: Command) -> None:
+    log = measured(volley, "pingpong", "--tail", "-t", "device+flip,nccl+flip,nvshmem+flip", "--sizes", "8", SHARED)
+    failed = {point.transport for point in log.records if point.status == "failed"}
+    assert failed == {each.transport for each in log.transports if each.available}
 
 
 @pytest.mark.parametrize(

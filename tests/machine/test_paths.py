@@ -223,6 +223,13 @@ def test_nccl_s_own_network_is_no_plugin() -> None:
     assert nccl_words.parse(lines).plugin == ""
 
 
+def test_nccl_s_processes_say_it_in_files_of_their_own(tmp_path: Path) -> None:
+    pattern = nccl_words.to_files_in(str(tmp_path))["NCCL_DEBUG_FILE"]
+    for process in ("7", "8"):
+        Path(pattern.replace("%h", "n1").replace("%p", process)).write_text(f"n1:{process} a\nn1:{process} b\n")
+    assert nccl_words.said_in(str(tmp_path)) == ["n1:7 a", "n1:7 b", "n1:8 a", "n1:8 b"]
+
+
 def test_what_no_counter_saw_is_unknown_or_memory() -> None:
     assert found(device("eth0")).words().startswith("unknown, because no counter")
     assert found(device("eth0", 0.2)).kind == ""

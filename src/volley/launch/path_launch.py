@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -68,17 +69,19 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
     )
     usual = trials.start.patience
     patience = replace(usual, most_s=min(usual.most_s, max(usual.start_s, _SHORTEST_START_S)))
-    environment = {**trials.start.environment, **path_words.VARIABLES}
-    start = replace(trials.start, environment=environment, patience=patience)
-    records, ending = preflight.send(small, replace(trials, start=start))
+    with tempfile.TemporaryDirectory(prefix="volley-path-") as folder:
+        environment = {**trials.start.environment, **path_words.VARIABLES, **nccl_words.to_files_in(folder)}
+        start = replace(trials.start, environment=environment, patience=patience)
+        records, ending = preflight.send(small, replace(trials, start=start))
+        said = (*ending.others, *nccl_words.said_in(folder))
     mpi = next((str((each["mpi"] or {}).get("library")) for each in records if each.get("record") == "run"), "")
     listed: list[RunPath] = []
     for record in records:
         if record.get("record") == "path":
             with suppress(msgspec.ValidationError):
                 counts = msgspec.convert(record, PathCounts)
-                listed.append(paths.path_of(counts, path_words.said_of(counts, ending.others, mpi)))
-    made = nccl_words.algorithms(ending.others, operations, of_operations, plan.world_size)
+                listed.append(paths.path_of(counts, path_words.said_of(counts, said, mpi)))
+    made = nccl_words.algorithms(said, operations, of_operations, plan.world_size)
     return LaunchPaths(listed, list(made))
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from volley.machine.job_facts import NcclFacts
 from volley.machine.paths import Algorithm
+from volley.machine.sysfs import word
 
 VARIABLES = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,P2P,SHM,TUNING"}
 
@@ -24,6 +26,18 @@ _ALGORITHM = re.compile(
 _OF_A_BLOCK = ("allgather", "reduce-scatter")
 """Operations of which NCCL names the bytes of each rank's block (src/enqueue.cc)."""
 _ELEMENT_BYTES = 4
+
+
+def to_files_in(folder: str) -> dict[str, str]:
+    """Return variables by which each process of this host writes a file of its own: in one pipe another's line may
+    begin within a line, and only the first rank says how an operation is made.  Processes of other hosts, which have no
+    such folder, print."""
+    return {**VARIABLES, "NCCL_DEBUG_FILE": f"{folder}/%h.%p"}
+
+
+def said_in(folder: str) -> list[str]:
+    """Return the lines of these files."""
+    return [line for path in sorted(Path(folder).glob("*")) for line in word(path).splitlines()]
 
 
 def parse(lines: Sequence[str]) -> NcclFacts:

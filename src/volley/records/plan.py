@@ -37,7 +37,7 @@ class Sampling(Frozen, frozen=True, kw_only=True):
     min_visits: Annotated[Count, doc("adaptive: the fewest rounds in which every transport is visited.")] = 3
     warmup: Annotated[CountOrNone, doc("fixed: untimed exchanges before the batch.")] = SamplingOptions.warmup
     iterations: Annotated[Count, doc("fixed: exchanges in the one timed batch.")] = SamplingOptions.iterations
-    tail: Annotated[bool, doc("adaptive: one exchange a sample (k = 1), so that percentiles are of messages.")] = False
+    tail: Annotated[bool, doc("adaptive: one exchange a sample, so that percentiles are of messages.")] = False
 
 
 class Plan(Frozen, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ EntrySkew = Annotated[
     list[Seconds],
     doc(
         "one entry per sample: from the first rank's entry into the batch to the last rank's; of message "
-        "rates the senders' entries."
+        "rates the senders' entries; none where time stamps time single operations."
     ),
 ]
 ColdCache = Annotated[bool, doc("each message of a batch has another place, in buffers of twice the largest cache.")]

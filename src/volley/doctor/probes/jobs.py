@@ -244,9 +244,9 @@ def nccl(job: JobOptions) -> NcclFacts:
             raise Skip("CUDA does not see two GPUs")
     transports = _on_gpus("nccl")
     with tempfile.TemporaryDirectory(prefix="volley-doctor-") as folder:
-        os.environ.update({**nccl_words.VARIABLES, "NCCL_DEBUG_FILE": f"{folder}/%h.%p"})
+        os.environ.update(nccl_words.to_files_in(folder))
         done = _send(transports, DEVICE_SIZES, job)
-        said = [line for path in sorted(Path(folder).glob("*")) for line in word(path).splitlines()]
+        said = nccl_words.said_in(folder)
     if not done.complete:  # the file has what NCCL would print
         warned = [line for line in said if "NCCL WARN" in line][:_MAX_LINES]
         done = msgspec.structs.replace(done, text=[*warned, *done.text])
