@@ -182,6 +182,12 @@ def on_devices(exchange_s: float, pack_s: float, second: float, name: str) -> Ru
     return solved((2, 2), (100, 100), second, transport=name, memory="device", threads=0, parts=[parts] * 4)
 
 
+def not_verified(log: RunLog) -> RunLog:
+    assert log.run
+    log.run = msgspec.structs.replace(log.run, plan=msgspec.structs.replace(log.run.plan, verify=False))
+    return log
+
+
 def launch_of_both(staged: tuple[float, float, float], aware: tuple[float, float, float]) -> RunLog:
     """One launch of both transports; exchange, packing and an iteration take so many seconds."""
     one, other = on_devices(*staged, "staged/pinned"), on_devices(*aware, "aware")
@@ -239,6 +245,7 @@ SCREENS: dict[str, tuple[list[RunLog], tuple[str, ...]]] = {
     "on-gpus": ([on_devices(0.3, 0.1, 0.01, "aware")], ("table", *NVIDIA)),
     "scaling": ([solved((1, 1), (100, 100), 0.010), solved((2, 1), (50, 100), 0.006)], ("table",)),
     "other-threads": (other_threads(), ("table",)),
+    "not-verified": ([not_verified(solved((2, 1), (50, 100), 0.006))], ("table",)),
 }
 """The rates of nvidia-jacobi follow from 8190 × 8190 updates, 101 times in 3 s; its lines are those of the example."""
 

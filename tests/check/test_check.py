@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import random
@@ -711,6 +712,74 @@ def test_a_busy_machine_is_reported_and_not_judged() -> None:
     layer = machine.layers(0)[0]
     (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, 1)
     assert (found.status, "others may use these cores" in found.said) == ("NOT JUDGED", True)
+
+
+def _changed(change: Callable[[Any], None], launches: slice = slice(None)) -> bytes:
+    """A kept check of two cores: some of its launches, of whose first record each is changed."""
+    with gzip.open(ROOT / "results" / "two-cores" / "check.jsonl.gz") as file:
+        records = list(map(json.loads, file))
+    begins = [place for place, record in enumerate(records) if record["record"] == "run"]
+    parts = [records[first:last] for first, last in zip(begins, [*begins[1:], None], strict=True)][launches]
+    for part in parts:
+        change(part[0])
+    return b"".join(msgspec.json.encode(record) + b"\n" for part in parts for record in part)
+
+
+def on_another_host(run: Any) -> None:
+    run["started_at"] = "2026-01-01T00:00:00Z"
+    for rank in run["ranks"]:
+        rank["host"] = "another"
+
+
+def with_tcp(run: Any) -> None:
+    run["started_at"] = "2026-01-01T00:00:00Z"
+    run["environment"]["UCX_TLS"] = "tcp"
+
+
+def with_warmup(run: Any) -> None:
+    run["started_at"] = "2026-01-01T00:00:00Z"
+    run["plan"]["sampling"]["mode"] = "fixed"
+    run["plan"]["launch"]["asked"].append(["--warmup", "1"])
+
+
+def test_only_checks_of_one_machine_in_one_way_are_judged_together(here: Here, tmp_path: Path) -> None:
+    """The same launch, in two files or twice in one, counts once."""
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    first.write_bytes(_changed(lambda _: None))
+    alone = here("check", "--from", str(first))
+    second.write_bytes(first.read_bytes() * 2)
+    done = here("check", "--from", f"{first},{second}")
+    assert (done.code, done.out) == (alone.code, alone.out)
+    assert "which volley counts once" in done.err
+    for change, launches, said in (
+        (on_another_host, slice(None), "host ("),
+        (on_another_host, slice(-1, None), "host ("),
+        (with_tcp, slice(None), "UCX_TLS (not set or tcp)"),
+        (with_warmup, slice(1), "options (none or --warmup 1)"),
+    ):
+        second.write_bytes(_changed(change, launches))
+        done = here("check", "--from", f"{first},{second}")
+        assert (done.code, done.out) == (2, "")
+        assert f"they differ in {said}" in done.err
+        assert "judge each check by itself" in done.err
+        done = here("show", str(first), str(second))
+        assert alone.out in done.out
+
+
+def test_a_check_that_ended_early_shows_its_verdicts(here: Here, tmp_path: Path) -> None:
+    def is_of_check(run: Any) -> None:
+        run["plan"]["launch"]["of_check"] = True
+
+    file = tmp_path / "r.jsonl"
+    file.write_bytes(_changed(is_of_check, slice(3)))
+    done = here("show", str(file))
+    for said in (
+        "PASS         messages in",
+        "NOT JUDGED   allreduce in",
+        "NOT JUDGED   all ranks: these records do not",
+    ):
+        assert said in done.out
+    assert here("check", "--from", str(file)).out in done.out
 
 
 def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp_path: Path) -> None:

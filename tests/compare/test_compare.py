@@ -28,6 +28,7 @@ from volley.compare.options import FailOn
 from volley.machine.hardware import Hardware
 from volley.machine.paths import PathEnd, RunPath
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, SizeRange
+from volley.records.plan import Sampling
 from volley.records.record_types import MpiFacts
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -50,6 +51,11 @@ def run_with(log: RunLog, **changes: Any) -> RunLog:
         changes["plan"] = msgspec.structs.replace(log.run.plan, **plan)
     log.run = msgspec.structs.replace(log.run, **changes)
     return log
+
+
+def with_fresh_buffers(log: RunLog) -> RunLog:
+    options = msgspec.structs.replace(log.run.plan.options, fresh_buffers=True)
+    return run_with(log, plan={"options": options, "launch": {"asked": [["--launches", "3"], ["--fresh-buffers"]]}})
 
 
 def without(logs: Logs, places: slice, *, of: slice = slice(None)) -> Logs:
@@ -214,8 +220,8 @@ def test_a_series_of_several_benchmarks_has_their_names() -> None:
     assert {"pingpong host", "jacobi host", "device/word"} <= found.by_series().keys()
 
 
-def test_a_file_of_two_requests_continues_the_count_of_launches(tmp_path: Path) -> None:
-    other = [run_with(log, plan={"verify": False}) for log in launches(5, count=2)]
+def test_a_file_of_two_requests_that_differ_in_their_time_continues_the_count_of_launches(tmp_path: Path) -> None:
+    other = [run_with(log, plan={"sampling": Sampling(point_time_s=1.0)}) for log in launches(5, count=2)]
     side = Side.read(write(tmp_path / "both.jsonl", [*launches(1), *other]).read_bytes(), "both")
     assert side.seconds.shape == (6, 8)
     assert not np.isnan(side.seconds).any()
@@ -247,6 +253,7 @@ FILES: dict[str, Callable[[], Logs]] = {
     "peer": lambda: launches(2, names=("peer",)),
     "empty": lambda: [example_records.log(example_records.pingpong(status="skipped"))],
     "mixed": lambda: [*launches(5, count=3), *launches(6, count=3, environment={"UCX_RNDV_THRESH": "8"})],
+    "two-commands": lambda: [*launches(5, count=3), *map(with_fresh_buffers, launches(6, count=3))],
 }
 MIXED = "mixed.jsonl has launches that do not belong together; they differ in UCX_RNDV_THRESH (not set or 8)"
 

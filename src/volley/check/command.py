@@ -36,7 +36,8 @@ from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.records import command_again
-from volley.records.records_file import Writer, open_writer, read_runs
+from volley.records.launch_series import refuse_unlike, series_of, way_of
+from volley.records.records_file import Writer, open_writer, read_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured, ratios_of
 from volley.run.benchmark import Benchmark
@@ -80,6 +81,7 @@ class Check:
             self.findings.append(finding(status="NOT POSSIBLE", said=str(error)))
             return []
         session.asks_path = not self.here  # paths are compared between nodes
+        session.of_check = True
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
             session.run(self.writer, progress)
@@ -107,6 +109,7 @@ def run(options: CheckOptions) -> int:
         if options.budget or options.learn:
             raise UserError("--from measures nothing: leave out --budget and --learn")
         kept = [log for name in dict.fromkeys(options.records) for log in read_runs(name, BENCHMARKS)]
+        kept = without_repeats(kept, quiet=options.output.quiet)
         return _of_records(kept, options, where, known, asked)
     one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if not one and not options.output.quiet:
@@ -355,10 +358,23 @@ def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
         yield CheckFinding(status="UNDECIDED", layer="all ranks", said=why, remedy=how)
 
 
-def is_check(log: RunLog) -> bool:
-    """Return whether a launch is one of a check: only these have rounds of their own."""
+def of_all_ranks(log: RunLog) -> bool:
+    """Return whether a launch is that of all ranks of a check: only these have rounds of their own."""
     plan = log.run.plan if log.run else None
     return bool(plan and plan.benchmark == RANKS.name and plan.options.rounds)
+
+
+def _refuse_several(logs: Sequence[RunLog]) -> None:
+    """Refuse records of several machines, or of several ways to check one."""
+    remedy = "judge each check by itself, with volley check --from RECORDS"
+    runs = [(log, log.run) for log in logs if log.run]
+    hosts = grouped(runs, lambda both: frozenset(rank.host for rank in both[1].ranks))
+    if len(hosts) > 1:
+        refuse_unlike([those[0][0] for those in hosts.values()], remedy, among=("host",))
+    for those in grouped(runs, lambda both: (both[1].plan.benchmark, *both[1].plan.transports)).values():
+        series = series_of([log for log, _ in those], way_of, any_placement=True)
+        if len(series) > 1:
+            refuse_unlike([each.logs[0] for each in series], remedy)
 
 
 def _of_records(
@@ -373,11 +389,12 @@ def _of_records(
     A layer that they do not hold is NOT JUDGED; it is UNDECIDED if it was asked for: by limits, which are of all
     layers, or by the name of its transport.
     """
-    ranks = [log for log in logs if is_check(log)]
+    _refuse_several(logs)
+    ranks = [log for log in logs if of_all_ranks(log)]
     others = [(log, log.run.plan) for log in logs if log.run and log not in ranks]
-    if not ranks and len({plan.benchmark for _, plan in others}) == 1:
+    if not ranks and len({plan.benchmark for _, plan in others}) == 1 and not any(log.of_check for log in logs):
         names = join_few(map(escape_controls, options.records))
-        raise UserError(f"--from {names}: no records of a check, or of one that ended in its first layer")
+        raise UserError(f"--from {names}: these are no records of a check: volley show shows them")
     of_layers: list[LayerLogs] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     absent = [] if ranks else ["all ranks"]
@@ -400,12 +417,9 @@ def _of_records(
     return _show([*found, *judged.findings()], judged.nodes(), options)
 
 
-def shown(logs: Sequence[RunLog]) -> bool:
-    """Show the verdicts of kept records, if they are those of a check; return whether they are."""
-    its = any(map(is_check, logs))
-    if its:
-        _of_records(logs, CheckOptions(), ClusterMap())
-    return its
+def shown(logs: Sequence[RunLog]) -> None:
+    """Show the verdicts of the kept records of a check."""
+    _of_records(logs, CheckOptions(), ClusterMap())
 
 
 def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Benchmark, CheckOptions]:

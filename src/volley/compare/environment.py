@@ -25,7 +25,7 @@ _EPHEMERAL = frozenset(
         "started_at", "pid", "read_s", "resolution_s", "memory_available_bytes", "command", "asked", "described",
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
-        "unread", "startup", "kept_as", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
+        "unread", "startup", "kept_as", "of_check", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
         "first", "second", "processes", "algorithms", "median_s",
     }
 )  # fmt: skip

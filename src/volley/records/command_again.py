@@ -17,6 +17,7 @@ from volley.units import SizeError, format_sizes, parse_sizes, parse_whole
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}
 _ALSO_REPLACED = {"launches": "--budget", "transport": "--size-time"}
 _SHORT = {"--transport": "-t", "--sizes": "-s", "--ranks": "-n"}
+_OF_THE_TIME = ("--launches", "--budget", "--ci", "--point-time", "--size-time", "--watchdog")
 _SIZES = ("--sizes", "--latency", "--bandwidth")
 
 
@@ -97,6 +98,12 @@ def budget_named(plan: Plan | None) -> float | None:
 def launches_asked(plan: Plan | None) -> int:
     """Return the number of launches that was asked for; 0 if none was, or if a budget may end the run sooner."""
     return 0 if any(words[0] == "--budget" for words in _given(plan)) else launches_named(plan)
+
+
+def options_apart(plans: Iterable[Plan | None]) -> list[str]:
+    """Return of each command the options that not all of them have, but for those that say how long it measures."""
+    given = [[shlex.join(_written(each)) for each in _given(plan) if each[0] not in _OF_THE_TIME] for plan in plans]
+    return [" ".join(each for each in own if not all(each in other for other in given)) for own in given]
 
 
 def _given(plan: Plan | None) -> list[list[str]]:

@@ -17,12 +17,12 @@ import msgspec
 
 from volley.errors import UserError
 from volley.machine.variables import OF_ONE_JOB
-from volley.records.command_again import launches_asked
+from volley.records.command_again import launches_asked, options_apart
 from volley.records.plan import Plan
 from volley.records.record_types import End, Run, Transport
 from volley.records.run_log import Observable, RecordedBenchmark, RunLog
 from volley.text import escape_controls, grouped, join_few, join_words, shortened
-from volley.units import format_cpulist
+from volley.units import format_cpulist, numbered
 
 
 @dataclass(frozen=True)
@@ -152,17 +152,43 @@ def differing(found: Sequence[Conditions]) -> list[str]:
     return [name for name in dict.fromkeys(chain(*found)) if len({each.get(name) for each in found}) > 1]
 
 
+_OF_EACH_RANK = ("host", "CPU", "GPU")
+
+
 def _shown(found: Conditions, name: str) -> str:
     value = found.get(name)
     if not value:
         return "not set" if value is None else "none"
-    text = join_few(dict.fromkeys(map(str, value)), 2) if isinstance(value, tuple) else str(value)
-    return shortened(text)
+    if not isinstance(value, tuple):
+        return shortened(str(value))
+    ranks = grouped(range(len(value)), lambda rank: str(value[rank]))
+    several = name in _OF_EACH_RANK and len(ranks) > 1
+    return shortened(
+        join_few((f"{each} ({numbered('rank', its)})" if several else each for each, its in ranks.items()), 2)
+    )
 
 
 def request_of(log: RunLog) -> Hashable:
     """Return what was asked for, however it was launched."""
     return log.run and encoded(msgspec.structs.replace(log.run.plan, launch={}, excluded={}, budget_s=None))
+
+
+_OF_THE_TIME = {"ci", "point_time_s", "size_time_s", "min_visits", "rounds", "repeats", "samples"}
+"""Parts of a plan that set how long and in which order it measures, and neither what nor how."""
+
+
+def _parts_of(log: RunLog) -> Conditions:
+    """Return the parts of the plan by which launches differ that may not be pooled."""
+    plan = msgspec.to_builtins(log.run.plan) if log.run else {}
+    own = {name: plan.pop(name, {}) for name in ("options", "sampling")}
+    without = ("launch", "excluded", "budget_s", "watchdog_s", *_OF_THE_TIME)
+    parts = {**plan, **own["options"], **own["sampling"]}
+    return {name: str(value) for name, value in parts.items() if name not in without}
+
+
+def way_of(log: RunLog) -> Hashable:
+    """Return what was asked for, but for the time that it took: launches of which this differs are not pooled."""
+    return frozenset(_parts_of(log).items())
 
 
 def encoded(plan: Plan) -> bytes:
@@ -222,9 +248,9 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[RecordedBenchmark])
 
 
 def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -> None:
-    """Refuse launches of a benchmark that measured the same under different conditions."""
+    """Refuse launches of a benchmark that measured the same in different ways or under different conditions."""
     numbers = {id(log): number for number, log in enumerate(launches)}
-    groups = [[numbers[id(log)] for log in those] for those in under_same_conditions(launches)]
+    groups = [[numbers[id(log)] for log in series.logs] for series in series_of(launches, way_of)]
     if len(groups) == 1:
         return
 
@@ -234,19 +260,27 @@ def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -
 
     own = (row for (name, _), rows in found.rows.items() if name == benchmark for row in rows.values())
     by_row = ([launches[group[0]] for group in groups if measured(row, group)] for row in own)
-    mixed = next((logs for logs in by_row if len(logs) > 1), None)
-    if mixed is None:
-        return
-    files = escape_controls(join_few(dict.fromkeys(log.file or "a side" for log in mixed)))
-    differ = [conditions(log) for log in mixed]
-    names = [
-        f"{name} ({join_words(dict.fromkeys(_shown(each, name) for each in differ), 'or')})"
-        for name in differing(differ)
-    ]
+    if mixed := next((logs for logs in by_row if len(logs) > 1), None):
+        refuse_unlike(mixed)
+
+
+def refuse_unlike(logs: Sequence[RunLog], remedy: str = "", among: Collection[str] = ()) -> None:
+    """Raise UserError: these launches are not of one series; what differs (``among`` these conditions), and what to do
+    instead.
+    """
+    files = dict.fromkeys(escape_controls(log.file or "a side") for log in logs)
+    ways = list(map(_parts_of, logs))
+    options = options_apart([log.run.plan if log.run else None for log in logs])
+    if differing(ways) and any(options):
+        ways = [{"options": each} for each in options]
+    known = [{**way, **conditions(log)} for way, log in zip(ways, logs, strict=True)]
+    texts = {name: list(dict.fromkeys(_shown(each, name) for each in known)) for name in among or differing(known)}
+    names = [f"{name} ({join_words(its, 'or')})" for name, its in texts.items() if len(its) > 1]
+    names = names or list(texts)
+    own = f"keep each machine and each setting in a file of its own; volley show {' '.join(files)} shows them"
     raise UserError(
-        f"{files} has launches that do not belong together; they differ in "
-        f"{join_few(map(escape_controls, names), MAX_NAMED)}: keep each machine and each setting in a file of its own; "
-        f"volley show {files} shows them side by side"
+        f"{join_few(files)} {'have' if len(files) > 1 else 'has'} launches that do not belong together; they differ in "
+        f"{join_few(map(escape_controls, names), MAX_NAMED)}: {remedy or f'{own} side by side'}"
     )
 
 

@@ -96,6 +96,12 @@ class RunLog:
             self.problems.append(where + problem)
 
     @property
+    def of_check(self) -> bool:
+        """True if ``volley check`` launched it: its plan says so, or has the rounds of a check, in older records."""
+        plan = self.run.plan if self.run else None
+        return bool(plan and (plan.launch.get("of_check") or getattr(plan.options, "rounds", ())))
+
+    @property
     def good(self) -> bool:
         """True if the run is complete, measured all that it should, no point failed, and no launch is missing."""
         whole = self.complete and self.end is not None and self.end.status == "complete"

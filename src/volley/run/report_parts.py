@@ -193,6 +193,8 @@ def notes_of(
     failed: Iterable[str] = (),
     missing: Iterable[str] = (),
     doubts: Iterable[Note] = (),
+    *,
+    unverified: str = "",
 ) -> Iterator[Note]:
     """Yield the notes of a report, without findings.
 
@@ -202,6 +204,7 @@ def notes_of(
         failed: what delivered wrong data.
         missing: what else was not measured, and why.
         doubts: reasons to doubt the numbers; those of the machine come before.
+        unverified: what was verified although ``--no-verify`` was given; by default nothing was.
     """
     yield from _incomplete(series)
     yield from (Note("error", f"FAILED: {text}") for text in failed)
@@ -211,7 +214,7 @@ def notes_of(
         yield note if number or note.verdict else replace(note, verdict="NOISY", first=True)
     yield from doubts
     if measured and series.plan and not series.plan.verify:
-        yield Note("warning", "nothing was verified, because --no-verify was given")
+        yield Note("warning", f"{unverified or 'nothing was'} verified, because --no-verify was given")
 
 
 def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator[Note]:

@@ -222,6 +222,8 @@ class Session:
     """What the preflight found, if there was one: a session that is run again does not repeat it."""
     asks_path: bool = True
     """Whether a launch of its own may show the path of the messages."""
+    of_check: bool = False
+    """Whether it is a part of a check: the records of one that ended early say so, too."""
     paths: LaunchPaths | None = None
     """What a launch showed that sent messages of its own; ``None``: there has been none."""
 
@@ -282,6 +284,8 @@ class Session:
         launch["asked"] = asked(self.options.typed)
         if (kept := self.options.output).name or kept.tag:
             launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
+        if self.of_check:
+            launch["of_check"] = True
         risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
             launch |= msgspec.to_builtins(self.paths)

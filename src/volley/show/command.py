@@ -67,21 +67,17 @@ def show(options: ShowOptions) -> int:
     groups = grouped(logs, lambda log: log.file if options.each else "").values()
     logs = [log for those in groups for log in without_repeats(those, quiet=output.quiet)]
     again = shlex.join(("volley", "show", *options.records))
-    # Only the plan of a check has rounds of its own; other records are shown without what judges those.
-    of_check = any(log.run and getattr(log.run.plan.options, "rounds", ()) for log in logs)
-    if of_check and output.format == "table" and not output.full:
-        Lazy("volley.check.command.shown")(logs)
+    files = grouped(logs, lambda log: log.file) if output.format == "table" and not output.full else {}
+    checks = {file: those for file, those in files.items() if any(log.of_check for log in those)}
+    for file, those in checks.items():  # other records are shown without what judges these
+        if len(files) > 1:
+            print(f"{escape_controls(file)}:")
+        Lazy("volley.check.command.shown")(those)
+    if others := [log for log in logs if log.file not in checks]:
+        details = Details(output.full, again)
+        render(others, BENCHMARKS, output.format, sys.stdout, details=details, each=options.each, quiet=output.quiet)
+    if checks:
         print(f"what was measured: {again} --full")
-    else:
-        render(
-            logs,
-            BENCHMARKS,
-            output.format,
-            sys.stdout,
-            details=Details(output.full, again),
-            each=options.each,
-            quiet=output.quiet,
-        )
     return EXIT_GOOD if not refused and all(log.good for log in logs) else EXIT_FAILED
 
 

@@ -50,6 +50,7 @@ def report(result: JacobiResults) -> Report:
                     *report_parts.noisy(series, {each.transport: each.time for each in measured if each.time}),
                     *(Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text),
                 ),
+                unverified="only the first halos were" if any(each.messages_verified for each in solutions) else "",
             )
         ),
         details=Later(

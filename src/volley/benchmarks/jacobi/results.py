@@ -201,8 +201,9 @@ class Solution:
 
     @property
     def verified(self) -> bool | None:
-        """Halos were compared and all were right; ``None``: a process without neighbours has none."""
-        return None if self.ranks == 1 else self.status == "ok" and self.messages_verified > 0
+        """Halos of batches were compared and all were right; ``None``: a process without neighbours has none."""
+        compares = not self.run or self.run.plan.verify  # without it, only the first halos are compared
+        return None if self.ranks == 1 else compares and self.status == "ok" and self.messages_verified > 0
 
 
 @dataclass(frozen=True)
