@@ -17,7 +17,10 @@ from volley.units import SizeError, format_sizes, parse_sizes, parse_whole
 _NOT_OF_THE_PLAN = {"--dry-run", *(each.name for each in declared(OutputOptions))}
 _ALSO_REPLACED = {"launches": "--budget", "transport": "--size-time"}
 _SHORT = {"--transport": "-t", "--sizes": "-s", "--ranks": "-n"}
-_OF_THE_TIME = ("--launches", "--budget", "--ci", "--point-time", "--size-time", "--watchdog")
+_OF_POINTS_AND_TIME = {
+    *("--transport", "--sizes", "--operation", "--latency", "--bandwidth", "--section"),
+    *("--launches", "--budget", "--ci", "--point-time", "--size-time", "--watchdog"),
+}
 _SIZES = ("--sizes", "--latency", "--bandwidth")
 
 
@@ -101,8 +104,10 @@ def launches_asked(plan: Plan | None) -> int:
 
 
 def options_apart(plans: Iterable[Plan | None]) -> list[str]:
-    """Return of each command the options that not all of them have, but for those that say how long it measures."""
-    given = [[shlex.join(_written(each)) for each in _given(plan) if each[0] not in _OF_THE_TIME] for plan in plans]
+    """Return the options that not every command has, without those that say what is measured and how long."""
+    given = [
+        [shlex.join(_written(words)) for words in _given(plan) if words[0] not in _OF_POINTS_AND_TIME] for plan in plans
+    ]
     return [" ".join(each for each in own if not all(each in other for other in given)) for own in given]
 
 

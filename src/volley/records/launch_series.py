@@ -173,21 +173,33 @@ def request_of(log: RunLog) -> Hashable:
     return log.run and encoded(msgspec.structs.replace(log.run.plan, launch={}, excluded={}, budget_s=None))
 
 
-_OF_THE_TIME = {"ci", "point_time_s", "size_time_s", "min_visits", "rounds", "repeats", "samples"}
-"""Parts of a plan that set how long and in which order it measures, and neither what nor how."""
+_OF_THE_TIME = {
+    "ci",
+    "point_time_s",
+    "size_time_s",
+    "min_visits",
+    "rounds",
+    "repeats",
+    "samples",
+    "budget_s",
+    "watchdog_s",
+}
+"""Parts of a plan that set how long and in which order it measures, and not how."""
+_OF_THE_POINTS = {"transports", "sections", "operations", "sizes_bytes", "latency_sizes_bytes", "bandwidth_sizes_bytes"}
+"""Parts that a point has by itself."""
 
 
 def _parts_of(log: RunLog) -> Conditions:
     """Return the parts of the plan by which launches differ that may not be pooled."""
     plan = msgspec.to_builtins(log.run.plan) if log.run else {}
     own = {name: plan.pop(name, {}) for name in ("options", "sampling")}
-    without = ("launch", "excluded", "budget_s", "watchdog_s", *_OF_THE_TIME)
+    without = {"launch", "excluded"} | _OF_THE_TIME | _OF_THE_POINTS
     parts = {**plan, **own["options"], **own["sampling"]}
     return {name: str(value) for name, value in parts.items() if name not in without}
 
 
 def way_of(log: RunLog) -> Hashable:
-    """Return what was asked for, but for the time that it took: launches of which this differs are not pooled."""
+    """Return how points were to be measured, whichever these are: launches of which this differs are not pooled."""
     return frozenset(_parts_of(log).items())
 
 
