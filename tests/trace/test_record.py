@@ -17,7 +17,6 @@ import pytest
 from recorded_program import mpirun, start, unmatched, volley
 from the_command import LIMIT_S, until
 from volley import cli
-from volley.errors import EXIT_MACHINE
 from volley.machine.mpi_words import ALLOW_ROOT
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace
@@ -125,7 +124,7 @@ def test_the_roll_call_after_sigkill(program: Path, tmp_path: Path) -> None:
             with contextlib.suppress(ProcessLookupError):  # mpirun ends the others when it sees that one is gone
                 os.kill(int(rank.header["pid"]), signal.SIGKILL)
         _, err = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 1
+    assert process.returncode == 128 + signal.SIGKILL
     assert all(place in err for place in expected_places(0))
 
 
@@ -171,6 +170,13 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     assert code == 3
     assert "no process of the command called MPI_Init" in err
     assert volley("record", "-o", trace, "--", "no-such-program")[0] == 2
+    code, _, err = volley("record", "-o", trace, "--", "false")
+    assert code == 1
+    assert err.splitlines() == [
+        "volley: the command ended with status 1",
+        "volley: nothing was recorded: no rank of this host had called MPI_Init",
+    ]
+    assert list(tmp_path.iterdir()) == []
     Path(trace).write_bytes(b"PK\x03\x04 no trace")
     code, _, err = volley("explain", trace)
     assert code == 2
@@ -186,7 +192,7 @@ def test_the_program_gets_its_input_and_its_status_counts(program: Path, tmp_pat
         code, out, err = volley("record", "-o", str(tmp_path / "t"), "--", shell, "-c", "cat; exit 7", stdin=stdin)
     assert out == "words\n"
     assert "the command ended with status 7" in err
-    assert code == 3
+    assert code == 7
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="Open MPI refuses root only")
@@ -196,7 +202,7 @@ def test_root_is_told_what_open_mpi_wants_and_it_is_enough(
     words = ["record", "-o", str(tmp_path / "t"), "--", *mpirun(2, program, "known")]
     for name in ALLOW_ROOT:
         monkeypatch.delenv(name, raising=False)
-    assert cli.main(words) == EXIT_MACHINE
+    assert cli.main(words) == 1
     said = capfd.readouterr().err.splitlines()[-1]
     assert said.startswith("volley: nothing was recorded: ")
     for setting in said.partition("as root, export ")[2].split():

@@ -91,7 +91,7 @@ def test_a_replay_is_verified_and_has_a_time_for_every_call(known: Path, tmp_pat
     assert code == 0, err
     (series,) = json.loads(out)["series"]
     by_call = {row["call"]: row for row in series["data"]}
-    assert {"MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "all calls"} <= by_call.keys()
+    assert {"MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "one pass"} <= by_call.keys()
     assert all(row["time_s"] > 0 for row in by_call.values())
     shown = volley("show", str(records))[1]
     assert "messages and results of collectives were checked byte for byte" in shown
@@ -147,7 +147,7 @@ def test_a_launch_of_a_replay_says_that_it_is_done(capsys: pytest.CaptureFixture
     progress.begin(BENCHMARK.forecast(example_records.plan("replay")), 2)
     progress._lined -= 3600
     progress.on_record(ReplayPoint(status="ok", pass_s=[0.25, 0.5, 1.0], call_s=[]))
-    assert re.fullmatch(r"volley: launch 1 of 2: all calls: 500 ms \(50 %, about .* left\)\n", capsys.readouterr().err)
+    assert re.fullmatch(r"volley: launch 1 of 2: one pass: 500 ms \(50 %, about .* left\)\n", capsys.readouterr().err)
 
 
 @pytest.fixture(scope="session")

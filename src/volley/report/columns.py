@@ -20,7 +20,7 @@ MEANINGS = {
     "machine": "GPUs, processor and MPI",
     "settings": "the recorded variables of MPI, UCX, CUDA and NCCL that were set",
     # calls of an application
-    "call": "the MPI call; all calls: once through, on the slowest rank",
+    "call": "the MPI call; one pass: all calls that are replayed, once, on the slowest rank",
     "calls": "how often the application made it, all ranks together",
     "recorded_s": "the median time of the call when it was recorded",
     # points

@@ -225,15 +225,17 @@ def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator
 
 
 def noisy(series: LaunchSeries, times: Mapping[str, Estimate]) -> Iterator[Note]:
-    """Sum up the named times with a wider interval than was asked for, with the command for more launches."""
+    """Sum up the named times of which the interval, or the range of three launches and more, is wider than was asked
+    for, with the command for more launches."""
     plan, more = series.plan, max(FIRST_LOOK, 2 * len(series.logs))
     aim = plan.sampling.ci if plan else 1.0
-    wide = {name: each for name, each in times.items() if each.kind in ("ci", "within") and each.half_width > aim}
+    shown = {name: max(each.high / each.median - 1, 1 - each.low / each.median) for name, each in times.items()}
+    wide = {name: width for name, width in shown.items() if times[name].interval and width > aim}
     if not plan or not wide:
         return
-    worst = max(wide, key=lambda name: wide[name].half_width)
-    within = " within one launch" * (wide[worst].kind == "within")
-    most = f"up to {percent(wide[worst].half_width, 1, '±')}{f' ({worst})' * (len(wide) > 1)}"
+    worst = max(wide, key=wide.__getitem__)
+    within = " within one launch" * (times[worst].kind == "within")
+    most = f"up to {percent(wide[worst], 1, '±')}{f' ({worst})' * (len(wide) > 1)}"
     text = f"{join_few(wide)} {'varies' if len(wide) == 1 else 'vary'} by more than ±{aim * 100:g} %{within}, {most}"
     again = launch_again(plan.benchmark, more, plan) if more <= FEASIBLE else ""
     yield finding("NOISY", text, again, "warning")

@@ -14,8 +14,8 @@ RECORD = Command(
 
     The words after the dashes start it: mpirun, srun, or the program itself. Counters of all calls never stop; of the
     calls, the first N of each rank are kept (--events). If the application hangs, Ctrl-C ends it and shows in which
-    call each rank was, with whom, and since when. volley explain shows where the time went; volley replay repeats the
-    calls as a benchmark.""",
+    call each rank was, with whom, and since when. The exit code is that of the command. volley explain shows where the
+    time went; volley replay repeats the calls as a benchmark.""",
     options="volley.trace.options.RecordOptions",
     run=Lazy("volley.trace.record.run"),
     examples=(

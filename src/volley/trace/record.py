@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from volley.errors import EXIT_FAILED, EXIT_GOOD, MachineError, UserError
+from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, refuse_unwritable
 from volley.launch.engine_path import engine_path
 from volley.launch.inside_launcher import rank_info
@@ -74,18 +74,19 @@ def run(options: RecordOptions) -> int:
             f"{escape_controls(str(folder))} holds a recording that was cut off (volley explain reads it): name "
             "another file, or replace it with --force"
         )
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     local = Path("/tmp", f"volley-trace-{time.time_ns()}")  # noqa: S108  on every host; the ranks create it for us alone
     variables = {"VOLLEY_TRACE_FOLDER": str(folder), "VOLLEY_TRACE_LOCAL": str(local)}
     variables |= {"VOLLEY_TRACE_EVENTS": str(options.events)}
     variables |= _with_cupti(recorder)
     variables |= preload([str(recorder)])
     variables["LD_PRELOAD"] = ":".join(filter(None, (variables["LD_PRELOAD"], os.environ.get("LD_PRELOAD"))))
-    trace, stopped_by = _record(options.words, _command(options.words, variables), {**os.environ, **variables}, folder)
+    command = _command(options.words, variables)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    trace, stopped_by = _record(options.words, command, {**os.environ, **variables}, folder)
     if trace.ranks:
         write_trace(options.output, trace)
-    if not (trace.ranks and trace.missing):
+    if not trace.missing:
         shutil.rmtree(folder)
     failed = _report(options.output, trace, folder, local)
     return failed if stopped_by is None else 128 + stopped_by
@@ -163,31 +164,36 @@ def _now_s(trace: Trace) -> float:
 
 
 def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
+    """Say what was recorded, and return the status of the command."""
     info = trace.info
     if info.roll_call:
         print("Where the ranks were:", file=sys.stderr)
         for line in info.roll_call:
             print(f"  {escape_controls(line)}", file=sys.stderr)
-    if info.status:
-        name = signal_name(-info.status if info.status < 0 else info.status - 128)
-        ended = f"signal {name}" if name else f"status {info.status}"
+    status = info.status or EXIT_GOOD
+    status = 128 - status if status < 0 else status
+    if status:
+        name = signal_name(status - 128)
+        ended = f"signal {name}" if name else f"status {status}"
         print(f"volley: the command ended with {ended}", file=sys.stderr)
-    elsewhere = (
-        f"the ranks of a host that does not reach {escape_controls(str(folder))} wrote to {local} there: copy these "
-        f"files into that folder, then {escape_controls(shlex.join(['volley', 'explain', str(folder)]))}"
-    )
     if not trace.ranks:
-        if info.stopped or info.status:
-            why = _refused_root(info.command) if info.status else ""
-            raise MachineError(
-                f"nothing was recorded: the command ended before a rank of this host called MPI_Init{why}"
-            )
+        nothing = "nothing was recorded: "
+        if status or info.stopped:
+            why = _refused_root(info.command) if status else ""
+            print(f"volley: {nothing}no rank of this host had called MPI_Init{why}", file=sys.stderr)
+            return status
         raise MachineError(
-            "nothing was recorded: no process of the command called MPI_Init of a shared MPI library (static and "
-            f"setuid programs, and launchers that do not pass on LD_PRELOAD, keep the recorder out); {elsewhere}"
+            f"{nothing}no process of the command called MPI_Init of a shared MPI library (static and setuid programs, "
+            "and launchers that do not pass on LD_PRELOAD, keep the recorder out). Ranks of a host that does not reach "
+            f"{escape_controls(str(folder.parent))} wrote to {local} there: volley explain reads a copy of that folder"
         )
     if trace.missing:
-        print(f"volley: no trace of {numbered('rank', trace.missing)}; {elsewhere}", file=sys.stderr)
+        print(
+            f"volley: no trace of {numbered('rank', trace.missing)}; the ranks of a host that does not reach "
+            f"{escape_controls(str(folder))} wrote to {local} there: copy these files into that folder, then "
+            f"{escape_controls(shlex.join(['volley', 'explain', str(folder)]))}",
+            file=sys.stderr,
+        )
     calls = sum(int(rank.counts["calls"].sum()) for rank in trace.ranks)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     more = f"; the last {dropped} are only counted (--events keeps more)" if dropped else ""
@@ -196,4 +202,4 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
         file=sys.stderr,
     )
     print(escape_controls(shlex.join(["volley", "explain", str(output)])), file=sys.stderr)
-    return EXIT_FAILED if info.status else EXIT_GOOD
+    return status

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -144,33 +144,33 @@ class _Builder:
         for each in self._calls.ranks.values():
             self._find_overlaps(each)
         ranks: list[_Rank] = []
-        durations: dict[str, list[float]] = {}
-        lost: dict[str, float] = {}
+        durations: dict[str, list[Any]] = {}
+        left_out: dict[str, float] = {}
         for _, calls in sorted(self._calls.ranks.items()):
             rank = _Rank(calls)
             self._emit_rank(rank)
             ranks.append(rank)
-            kept = set(rank.emitted)
-            for number, seconds in enumerate((calls.end_s - calls.begin_s).tolist()):
-                into = durations.setdefault(calls.names[number], []) if number in kept else None
-                if into is not None:
-                    into.append(seconds)
-                elif _communicates(calls.names[number]):
-                    name = f"MPI_{calls.names[number]}"
-                    lost[name] = lost.get(name, 0.0) + seconds
-        total_s = sum(each.seconds for name, each in self._trace.totals.items() if name != "Finalize")
+            took_s = calls.end_s - calls.begin_s
+            for name, numbers in calls.returned.items():
+                kept = np.isin(numbers, rank.emitted)
+                durations.setdefault(name, []).append(took_s[numbers[kept]])
+                if _communicates(name) and not kept.all():
+                    before_s = left_out.get(f"MPI_{name}", 0.0)
+                    left_out[f"MPI_{name}"] = before_s + float(took_s[numbers[~kept]].sum())
+        recorded_s = {name: np.concatenate(durations.get(name, [np.zeros(1)])) for name in self._names}
+        counted_s = {name: each.seconds for name, each in self._trace.totals.items() if name != "Finalize"}
         if any(rank.header["dropped"] for rank in self._trace.ranks):
-            counted_s = sum(each.seconds for name, each in self._trace.totals.items() if _communicates(name))
-            known_s = sum(map(sum, durations.values())) + sum(lost.values())
-            lost["calls that were only counted"] = max(counted_s - known_s, 0.0)
+            known_s = sum(float(each.sum()) for each in recorded_s.values()) + sum(left_out.values())
+            all_s = sum(seconds for name, seconds in counted_s.items() if _communicates(name))
+            left_out["calls that were only counted"] = max(all_s - known_s, 0.0)
         words = [self._written(rank) for rank in ranks]
         first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
         last = max((float(each.end_s[-1]) for each in self._calls.ranks.values() if len(each.end_s)), default=0.0)
         return ReplayProgram(
             [*map(len, words), *chain.from_iterable(words)],
             list(self._names),
-            {name: (len(those), float(np.median(those))) for name, those in durations.items()},
-            {name: seconds / total_s for name, seconds in lost.items() if total_s},
+            {name: (len(those), float(np.median(those))) for name, those in recorded_s.items()},
+            {name: seconds / sum(counted_s.values()) for name, seconds in left_out.items() if seconds},
             last - first,
             any(
                 rank.scratch_bytes[1] or any(step[at + 6] for step in rank.steps for at in _sides(step))

@@ -32,7 +32,7 @@ from volley.text import join_few
 from volley.units import format_sig
 
 _LAUNCHES_WITH_GAPS = 3
-_ALL_CALLS = "all calls"
+_ONCE = "one pass"
 
 
 class RecordedCalls(Frozen, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class ReplayPlan(Frozen, frozen=True, kw_only=True):
     recorded: RecordedCalls
     gaps: Annotated[bool, doc("wait between calls as long as the application did.")] = False
     time_s: Annotated[
-        PositiveSeconds, doc("repeat all calls for this time; up to three times, for ten times as long.")
+        PositiveSeconds, doc("repeat the calls for this time; up to three times, for ten times as long.")
     ] = 1.0
 
     @property
@@ -68,7 +68,7 @@ class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="re
 
     version: Version = VERSION
     status: Status
-    pass_s: Annotated[list[PositiveSeconds], doc("one entry per pass: all calls, on the slowest rank.")]
+    pass_s: Annotated[list[PositiveSeconds], doc("one entry per pass: the calls once, on the slowest rank.")]
     call_s: Annotated[list[Seconds], doc("of each name, the median over calls, ranks and passes.")]
     checked: Annotated[NonNegative, doc("messages and results of collectives, compared byte for byte.")] = 0
     wrong: Annotated[NonNegative, doc("those with a wrong byte.")] = 0
@@ -81,7 +81,7 @@ class ReplayForecast(Forecast):
         if not isinstance(record, ReplayPoint):
             return None
         self.done = 1
-        return f"all calls: {format_sig(1e3 * median(record.pass_s), 3)} ms"
+        return f"{_ONCE}: {format_sig(1e3 * median(record.pass_s), 3)} ms"
 
 
 def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
@@ -139,7 +139,7 @@ class ReplayedCall:
 class ReplayResult:
     series: LaunchSeries
     calls: list[ReplayedCall]
-    """The first one is a pass of all calls."""
+    """The first one is a pass: the calls that are replayed, once."""
     checked: int
     wrong: int
 
@@ -154,7 +154,7 @@ def _result(series: LaunchSeries) -> ReplayResult:
     if points and series.plan:
         plan: ReplayPlan = series.plan.options
         whole = over_launches([point.pass_s for point in points])
-        found.append(ReplayedCall(_ALL_CALLS, 1, None, whole, len(points)))
+        found.append(ReplayedCall(_ONCE, 1, None, whole, len(points)))
         for place, name in enumerate(plan.names):
             times = [[point.call_s[place]] for point in points if point.call_s[place] > 0]
             if times:
@@ -183,17 +183,18 @@ def report(result: ReplayResult) -> Report:
     rows: list[Row] = [[each.call, *(quantity.cell(each) for quantity in shown)] for each in result.calls]
     columns = [Column("call", align="left"), *(quantity.column() for quantity in shown)]
     meaning = (
-        "median time of a call over ranks and passes; all calls: once through, on the slowest rank; recorded: of one "
-        "run of the application, and another one may differ"
+        f"median time of a call over ranks and passes; {_ONCE}: these calls once through, on the slowest rank; "
+        "recorded: of one run of the application, and another one may differ"
     )
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
-    whole = {"the replay": result.calls[0].time} if result.calls else {}
-    gaps = "with gaps" if series.plan and series.plan.options.gaps else "without gaps"
+    with_gaps = bool(series.plan and series.plan.options.gaps)  # of which a pass consists mostly
+    judged = {each.call: each.time for each in (result.calls[1:] if with_gaps else result.calls[:1])}
+    gaps = "with gaps" if with_gaps else "without gaps"
     memory = [_IN_MEMORY[where]] if (where := _memory(result)) in _IN_MEMORY else []
     return Report(
         heading=report_parts.heading(series, "replay", gaps, *memory),
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
-        notes=[*_notes(result), *report_parts.notes_of(series, ("replay",), doubts=report_parts.noisy(series, whole))],
+        notes=[*_notes(result), *report_parts.notes_of(series, ("replay",), doubts=report_parts.noisy(series, judged))],
         data=data_of(QUANTITIES, ("call",), result.calls),
         runs=series.describe_runs(),
     )
@@ -238,5 +239,5 @@ def _notes(result: ReplayResult) -> Iterator[Note]:
     left_out = plan.options.recorded.left_out if plan else {}
     shown = {name: share for name, share in left_out.items() if share >= 0.001}
     if shown:
-        named = join_few(f"{name} ({format_sig(100 * min(share, 1.0), 2)} %)" for name, share in shown.items())
+        named = join_few(f"{name} ({format_sig(100 * share, 2)} %)" for name, share in shown.items())
         yield Note("missing", f"not replayed, with the share of the recorded time in MPI: {named}")
