@@ -285,11 +285,13 @@ The version of the schema is VERSION: `schema` in JSON, and the column `schema` 
 changes. New columns do not change it; they come last, before those that say where a row comes from.
 
 - **CSV**: one table, one row for each result; a column that a result does not have is empty there. Numbers have nine
-  significant digits. The columns `run`, `host`, `date` and `launch` say where a row comes from.
+  significant digits. The columns `run`, `host`, `date` and `launch` say where a row comes from; before them are the
+  conditions of its run, such as `cold_cache`.
 - **JSON**: `series` has an object for each series of launches: `runs` are the [records](records.md) of each launch
-  without the samples, `data` are the rows, and further keys have what is not in rows: `curves` and `crossovers` of
-  ping-pongs, `sides` and `environment` of a comparison. A missing value is `null`, never NaN.
+  without the samples, `data` are the rows, and further keys have what is not in rows: `conditions` of the run, `curves`
+  and `crossovers` of ping-pongs, `sides` and `environment` of a comparison. A missing value is `null`, never NaN.
 - **Prometheus** has the columns of CSV as metrics, with the units that it prescribes: `volley_latency_seconds`.
+  Conditions are labels.
 """
 
 _CHECK = """
@@ -306,7 +308,7 @@ def columns_by_command() -> dict[str, dict[str, bool]]:
     for path in sorted((ROOT / "schema/examples").glob("*.jsonl")):
         for report in reports_of(results_of(read_runs(path, BENCHMARKS), BENCHMARKS)):
             columns = found.setdefault(report.origin["benchmark"], {})
-            columns.update(dict.fromkeys(report.data.columns, True))
+            columns.update(dict.fromkeys((*report.data.columns, *report.conditions), True))
             for row in report.data.rows:
                 columns.update({name: name in report.data.columns for name in row})
     found["import volley"] = {"machine": True, "settings": True}

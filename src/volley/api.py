@@ -217,5 +217,7 @@ def _launch_parts(logs: Iterable[RunLog]) -> Iterator[Part]:
         for report in reports_of(results_of([log], BENCHMARKS)):
             for part in report.data.parts():
                 number = max(map(len, part.values()), default=0)
-                own = {name: [value] * number for name, value in {**report.origin, **place}.items()}
+                own = {
+                    name: [value] * number for name, value in {**report.conditions, **report.origin, **place}.items()
+                }
                 yield {**part, **own, **part}  # its columns are the first, and hide those of the same name

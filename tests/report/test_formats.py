@@ -18,6 +18,7 @@ from comparison_records import launches, write
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.command.options import FORMATS
+from volley.records.launch_series import settings_of
 from volley.records.records_file import read_runs
 from volley.report import markdown, prometheus
 from volley.report.model import Cell, Column, ColumnRows, Data, Details, Note, Overview, Report, Table, finding
@@ -101,6 +102,33 @@ def test_every_format_shows_every_benchmark(path: Path) -> None:
         keys = [tuple(str(row[name]) for name in report.data.keys) for row in report.data.rows]
         assert len(set(keys)) == len(keys)
         assert {*report.data.keys} <= {*report.data.columns}
+
+
+OF_A_PROGRAM = {"names", "recorded"}
+"""Of ``volley replay``: the calls, which are in the file that it names."""
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_setting_that_may_change_a_result_is_in_every_format(path: Path) -> None:
+    """Each part of a plan but its points and the time that they take; a grid has ``grid_x`` and ``grid_y``."""
+    for report in reports_of(results_of(read_runs(path, BENCHMARKS), BENCHMARKS)):
+        texts = {}
+        for format_name in ("csv", "json", "prometheus"):
+            render_reports([report], format_name, out := io.StringIO())
+            texts[format_name] = out.getvalue()
+        columns = texts["csv"].splitlines()[0].split(",")
+        series = json.loads(texts["json"])["series"][0]
+        known = {*series.get("conditions", ()), *(name for row in series["data"] for name in row)}
+        plans = [each["run"].plan for each in report.runs if each["run"]]
+        for name in {name for plan in plans for name in settings_of(plan)} - OF_A_PROGRAM:
+            if name == "sampling" and not {"samples", "transport"} <= {*columns}:
+                continue
+            names = {name, f"{name}_x"}
+            assert names & {*columns}, name
+            assert names & known, name
+            assert any(
+                f'{each}="' in texts["prometheus"] or f"volley_{each}{{" in texts["prometheus"] for each in names
+            )
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

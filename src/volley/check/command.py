@@ -36,7 +36,7 @@ from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.records import command_again
-from volley.records.launch_series import refuse_unlike, series_of, way_of
+from volley.records.launch_series import refuse_unlike, series_of, way_key
 from volley.records.records_file import Writer, open_writer, read_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured, ratios_of
@@ -372,7 +372,7 @@ def _refuse_several(logs: Sequence[RunLog]) -> None:
     if len(hosts) > 1:
         refuse_unlike([those[0][0] for those in hosts.values()], remedy, among=("host",))
     for those in grouped(runs, lambda both: (both[1].plan.benchmark, *both[1].plan.transports)).values():
-        series = series_of([log for log, _ in those], way_of, any_placement=True)
+        series = series_of([log for log, _ in those], way_key, any_placement=True)
         if len(series) > 1:
             refuse_unlike([each.logs[0] for each in series], remedy)
 

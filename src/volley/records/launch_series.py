@@ -173,34 +173,36 @@ def request_of(log: RunLog) -> Hashable:
     return log.run and encoded(msgspec.structs.replace(log.run.plan, launch={}, excluded={}, budget_s=None))
 
 
-_OF_THE_TIME = {
-    "ci",
-    "point_time_s",
-    "size_time_s",
-    "min_visits",
-    "rounds",
-    "repeats",
-    "samples",
-    "budget_s",
-    "watchdog_s",
-}
+_OF_THE_TIME = {"ci", "point_time_s", "size_time_s", "min_visits", "rounds", "repeats", "samples", "time_s"}
 """Parts of a plan that set how long and in which order it measures, and not how."""
-_OF_THE_POINTS = {"transports", "sections", "operations", "sizes_bytes", "latency_sizes_bytes", "bandwidth_sizes_bytes"}
+_OF_THE_POINTS = {"operations", "sizes_bytes", "latency_sizes_bytes", "bandwidth_sizes_bytes", "computations"}
+_OF_THE_POINTS |= {"sections", "pairs", "gpus"}
 """Parts that a point has by itself."""
 
 
-def _parts_of(log: RunLog) -> Conditions:
-    """Return the parts of the plan by which launches differ that may not be pooled."""
-    plan = msgspec.to_builtins(log.run.plan) if log.run else {}
-    own = {name: plan.pop(name, {}) for name in ("options", "sampling")}
-    without = {"launch", "excluded"} | _OF_THE_TIME | _OF_THE_POINTS
-    parts = {**plan, **own["options"], **own["sampling"]}
-    return {name: str(value) for name, value in parts.items() if name not in without}
+def settings_of(plan: Plan) -> dict[str, Any]:
+    """Return the settings of a plan, besides its points, by which two results of one point may differ."""
+    known = msgspec.to_builtins([plan.options, plan.sampling])
+    options, sampling = known if isinstance(known[0], dict) else ({}, known[1])  # the plan of somebody else
+    how = "tail" if sampling["tail"] else sampling["mode"]
+    if how == "fixed":
+        how = f"{sampling['warmup']} untimed, {sampling['iterations']} timed"
+    own = {name: value for name, value in options.items() if name not in _OF_THE_TIME | _OF_THE_POINTS}
+    return {**own, "sampling": how}
 
 
-def way_of(log: RunLog) -> Hashable:
+def way_of(log: RunLog) -> Conditions:
     """Return how points were to be measured, whichever these are: launches of which this differs are not pooled."""
-    return frozenset(_parts_of(log).items())
+    plan = log.run.plan if log.run else None
+    if plan is None:
+        return {}
+    known = {"benchmark": plan.benchmark, "ranks": plan.world_size, "verified": plan.verify}
+    known |= {"sharing a GPU": plan.share_device, **settings_of(plan)}
+    return {name: str(value) for name, value in known.items()}
+
+
+def way_key(log: RunLog) -> Hashable:
+    return frozenset(way_of(log).items())
 
 
 def encoded(plan: Plan) -> bytes:
@@ -262,7 +264,7 @@ def observed_in(logs: Sequence[RunLog], benchmarks: Sequence[RecordedBenchmark])
 def _refuse_mixed(launches: Sequence[RunLog], found: Observed, benchmark: str) -> None:
     """Refuse launches of a benchmark that measured the same in different ways or under different conditions."""
     numbers = {id(log): number for number, log in enumerate(launches)}
-    groups = [[numbers[id(log)] for log in series.logs] for series in series_of(launches, way_of)]
+    groups = [[numbers[id(log)] for log in series.logs] for series in series_of(launches, way_key)]
     if len(groups) == 1:
         return
 
@@ -281,7 +283,7 @@ def refuse_unlike(logs: Sequence[RunLog], remedy: str = "", among: Collection[st
     instead.
     """
     files = dict.fromkeys(escape_controls(log.file or "a side") for log in logs)
-    ways = list(map(_parts_of, logs))
+    ways = list(map(way_of, logs))
     options = options_apart([log.run.plan if log.run else None for log in logs])
     if differing(ways) and any(options):
         ways = [{"options": each} for each in options]

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, TextIO
 
 from volley.report.columns import SCHEMA
 from volley.report.model import USUAL, Details, Report
 from volley.text import escape_controls
 
+_COLUMNS: tuple[Callable[[Report], Iterable[str]], ...] = (
+    lambda report: report.data.columns,
+    lambda report: report.conditions,
+    lambda report: report.origin,
+)
+
 
 def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) -> None:
     """Write the results of all reports as one table; a column that a report does not have is empty there."""
-    columns = [name for report in reports for name in report.data.columns]
-    header = list(dict.fromkeys([*columns, *(name for report in reports for name in report.origin), "schema"]))
+    parts = [[each for report in reports for each in of(report)] for of in _COLUMNS]
+    header = list(dict.fromkeys([*chain(*parts), "schema"]))
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     for report in reports:
-        known = {**report.origin, "schema": SCHEMA}
+        known = {**report.conditions, **report.origin, "schema": SCHEMA}
         origin = {name: text_of(known.get(name)) for name in header if name not in report.data.columns}
         for part in report.data.parts():
             rows = max(map(len, part.values()), default=0)

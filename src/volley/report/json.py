@@ -23,7 +23,8 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
         for place, row in enumerate(report.data.rows):
             out.write(f"{',' if place else ''}\n{_text(row)}")
         out.write("\n]")
-        for name, value in report.extra.items():
+        conditions = {"conditions": report.conditions} if report.conditions else {}
+        for name, value in {**conditions, **report.extra}.items():
             out.write(f",\n{_text(name)}: {_text(value, indent=2)}")
         out.write("\n}")
     out.write("\n]\n}\n")

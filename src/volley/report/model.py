@@ -269,6 +269,8 @@ class Report:
     data: Data = field(default_factory=Data)
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where ``data`` comes from (benchmark, run, host, date, launch): further columns of CSV."""
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """What else may tell its results from those of another report (cold_cache, element): further columns of CSV."""
     runs: Sequence[Any] = ()
     """The common records of each launch, without samples; JSON only."""
     extra: Mapping[str, Any] = field(default_factory=dict)

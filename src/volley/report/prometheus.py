@@ -1,9 +1,9 @@
 """Prometheus' text format, version 0.0.4, e.g. for the textfile collector of the node exporter.
 
 Each column of CSV becomes one metric with its unit in full: ``latency_s`` becomes ``volley_latency_seconds``.  The
-columns that tell rows apart, the benchmark and the host are labels; a sentence is none, because its series would end
-when the sentence changes.  Samples have no timestamp, because that collector refuses them;
-``volley_start_time_seconds`` says when the run began.
+columns that tell rows apart, the conditions of a report, the benchmark and the host are labels; a sentence is none,
+because its series would end when the sentence changes.  Samples have no timestamp, because that collector refuses
+them; ``volley_start_time_seconds`` says when the run began.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _label(name: str) -> Callable[[Any], str]:
 
 
 def _origin(report: Report, place: Sequence[str]) -> str:
-    return "".join(_label(name)(report.origin[name]) for name in place if name in report.origin).removeprefix(",")
+    known = {**{name: report.origin[name] for name in place if name in report.origin}, **report.conditions}
+    return "".join(_label(name)(text_of(value)) for name, value in known.items()).removeprefix(",")
 
 
 def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequence[str]) -> list[str]:

@@ -15,8 +15,10 @@ from typing import Any, TextIO
 from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
 from volley.files import read_bounded, write_file
+from volley.records.launch_series import settings_of
 from volley.records.records_file import MAX_BYTES
 from volley.records.run_log import RunLog
+from volley.report.columns import MEANINGS
 from volley.report.model import USUAL, Details, Report
 from volley.run.benchmark import Benchmark
 from volley.run.report_parts import hosts_of
@@ -88,7 +90,7 @@ def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Resul
 
 def reports_of(found: Results) -> list[Report]:
     return [
-        replace(report, origin=_origin(report, benchmark))
+        replace(report, origin=_origin(report, benchmark), conditions=_conditions(report))
         for benchmark, results in found
         for report in map(benchmark.report, results)
     ]
@@ -105,6 +107,14 @@ def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
         "date": min((run.started_at for run in known), default=""),
         "launch": " ".join(format_cpulist(each["launch"] for each in runs) for runs in files.values()),
     }
+
+
+def _conditions(report: Report) -> dict[str, Any]:
+    """Return the settings of its launches that its columns do not have."""
+    plan, columns = next((each["run"].plan for each in report.runs if each["run"]), None), report.data.columns
+    settings = settings_of(plan) if plan else {}
+    without = {*columns} if "samples" in columns and "transport" in columns else {"sampling", *columns}
+    return {name: value for name, value in settings.items() if name in MEANINGS and name not in without}
 
 
 def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
