@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import product
 from shlex import quote
+from typing import Any
 
 from volley.doctor.mpi_settings import without_interfaces
 from volley.machine.facts import Facts
@@ -19,6 +21,7 @@ from volley.machine.mpi_words import (
     NO_CMA,
     SETTING,
     advice_in,
+    blames_setting,
     lost_host,
     names_setting,
     reason_in,
@@ -72,8 +75,10 @@ GDRCOPY = "build and load GDRCopy: https://github.com/NVIDIA/gdrcopy"
 
 _REFUSALS = r"""
 creation (temporarily|still) disabled|nodes are busy => another step has the job: leave its shell, or srun --overlap
-[Ii]nvalid job id|confirm alloc|already (comp|fin)|not running|revoked|TIME LIMIT => the job has ended: salloc -n 2
+TIME LIMIT|walltime|RUNLIMIT|run time limit => more time
+[Ii]nvalid job id|confirm alloc|already (comp|fin)|not running|revoked|CANCELLED AT => the job has ended: salloc -n 2
 Invalid node name|[Nn]odes? .*not in .*(job|allocation) => look for a mistake in the name: scontrol show node {name}
+(?i:gres\b|invalid generic res) => more gpus
 nvalid (account|part|parent)|this partition|TRES => ask for what this account may use: sacctmgr show assoc user=$USER
 [Rr]eserv|(?i:qos)\b|[Ll]icense|[Ff]eature => ask for what this account may use: sacctmgr show assoc user=$USER
 configuration (is )?not avail|[Mm]ore (tasks|proc)|[Mm]emory required => ask for more: scontrol show job $SLURM_JOB_ID
@@ -100,20 +105,27 @@ no matching (host key|key exchange|cipher|MAC) => ssh -v {name} true shows what 
 Too many logins => end another session of yours on {name}: loginctl
 not permitted to log in yet|System is (booting|going) => wait until {name} has started, or ask who keeps it closed
 account is (currently not|expired)|[Pp]assword .*expired|required to change your => log in to {name} by hand first
+sign_and_send|Load key|mutual sig => another key: ssh-keygen -t ed25519; ssh-copy-id -i ~/.ssh/id_ed25519 {name}
 Permission denied \((publickey|password|gssapi|keyboard|hostbased) => ssh {name} true must work without a password
 connect to host .* Connection refused => an administrator of {name} starts its sshd, or names its port
 ssh: connect to host => see whether {name} is up and its port 22 is open: ping -c 1 {name}
 mux_client|unix_listener|ControlSocket => ssh -o ControlPath=none {name} true works without a shared connection
 Connection (to \S+ )?(closed|reset) by|kex_ex|banner ex|stdio forw|channel \d => ssh -v {name} true shows who closes
+[Kk]ey has expired|[Rr]equired key not avail|[Kk]ey has been revoked => kinit (or aklog), and again where it has run out
 Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
 ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open|unable to (run|find) => install
 Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricted: => on {name}: chsh -s /bin/bash
-[Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction => install
+[Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction|kernel too old => install
 """
 """What srun, ssh, a shell or a program of another host says, the first that fits, and what to do: ``install`` volley
 there, or what an administrator does.  Nothing is advised about ssh unless these are its words.  Sources: the messages
 of Slurm, OpenSSH and pam_slurm_adopt."""
 _ERRNOS = r"""
+inotify_ => admin: {sudo}sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288
+system_error|thread.*(fail|creat|unable).*unavailable|pthread_create => on {name}: ulimit -u, and pids.max of its group
+[Nn]o buffer space => admin: on each host: {sudo}sysctl net.ipv4.neigh.default.gc_thresh3=16384; ip neigh | wc -l
+connect\(.*assign requested => admin: {sudo}sysctl net.ipv4.ip_local_port_range='1024 65535'; ss -s: its ports are used up
+Address family not => admin: {sudo}sysctl net.ipv6.conf.all.disable_ipv6=0, or IPv4 addresses in place of names
 ^(?!.*not permitted).*(ibv_|mlx\d|\bQP\b|create qp) => admin: {sudo}dmesg | grep mlx; newer firmware or UCX; fewer ranks
 No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp /dev/shm; remove what is not needed
 Stale file|endpoint is not conn|\B/.*Input/output error => admin: a file system of {name} is gone: mount it again
@@ -135,7 +147,7 @@ allocation|NODEFILE|within a job|available nodes|Error initializing RM => launch
 nreach|No route|onnect(.* fail|ion (refused|timed|reset|closed))|lost comm => ping {name}; ip route; open all TCP ports
 \bTCP\b|handshake|hung up|disconnected => ping {name}; ip route; open all TCP ports
 reliably start|ied unexpectedly|execve|find (the|an) exec|Illegal instr => install
-(?i:cuda (failure|error))|CUDA_E|\bcu(da)?[A-Z]\w+(:| failed) => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
+(?i:cuda (failure|error))(?!.*(kernel image|symbol|device func|PTX))|CUDA_E|\bcu(da)?[A-Z]\w+(:| failed) => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
 """
 """What the system says to any program, also to MPI (errno(3), signal(7)), the first that fits, and where to look."""
 
@@ -147,13 +159,20 @@ def _lines(said: str) -> list[str]:
 def _row(rows: str, lines: Sequence[str], host: str, facts: Facts) -> tuple[str, str] | None:
     """Return the line that the first row of a table fits, and its remedy."""
     place, stack = place_of(facts), facts.stack.value
-    for pattern, _, remedy in (each.partition(" => ") for each in _lines(rows)):
-        for line in (each for each in lines if re.search(pattern, each)):
+    table = [each.partition(" => ")[::2] for each in _lines(rows)]
+    # What srun says last says more than what it could not do because of that.
+    ends = {line: re.sub(r"^srun: error: .*: ", "", line) for line in lines}
+    for said, (pattern, remedy) in product((ends, {line: line for line in lines}), table):
+        for line in (each for each, words in said.items() if re.search(pattern, words)):
             if remedy == "install" and stack and stack.mpi_source != "wheel" and _OF_MPI.search(line):
                 paths = "or name its folders in PATH and LD_LIBRARY_PATH at the top of ~/.bashrc there"
                 return line, f"install {stack.described or 'that MPI'} at the same path on {host}, {paths}"
             if remedy == "launch":
                 return line, place.launch_here()
+            if remedy.startswith("more "):
+                need: Any = remedy.removeprefix("more ")
+                ended = "the job has ended: " * (need == "time")
+                return line, ended + place.more(need, f"ask for more {need} in a new job")
             if remedy == "install":
                 return line, f"install volley at the same path on {host}: {install_volley(facts)}"
             client = place.distribution.package("srun" if "srun" in line else "ssh")
@@ -177,7 +196,7 @@ def end_of_refusal(error: str, name: str, facts: Facts) -> tuple[str, str]:
     said = next((line for line in lines if re.match(r"srun: (fatal|error)", line)), "")
     said = said or reason_in(lines) or (lines[-1] if lines else "no reason given")
     again = f"srun --nodes=1 --nodelist={host} true" if said.startswith("srun:") else f"on {host}: {SEND}"
-    return said, unset_one_of(said, place) or f"to see it again, {again}"
+    return said, _unset_blamed([said], place) or f"to see it again, {again}"
 
 
 _OF_MPI = re.compile(r"\b(daemons?|prted|orted|hydra\w*|\w+_proxy|lib(mpi|pmix|prrte|open-)\S*)\b")
@@ -216,13 +235,17 @@ _OPTIONAL = re.compile(r"LOG_CAT_|(?i:hcol|sharp_)|\b[TC]L_\w+ +ERROR")
 _IS_FREE = re.compile("_if_|_IF|coll=|gds=")
 """Settings that take nothing away."""
 _OF_INTERFACES = re.compile(r"(?i)\b(network |IP )?interfaces?\b|\bIP address|\bsubnet|inbound|NCCL WARN .*connect")
+_CHOSEN = re.compile(f"(?!LD_)({SETTING.pattern}|NCCL_|SLURM_(CPU|MEM|TRES|MPI|NTASKS))")
+"""Settings of this shell, and those of Slurm that say what a step is given."""
 _AGENTS = re.compile(r"\w+_(agent|LAUNCHER_EXEC|BOOTSTRAP_EXEC)$")
 _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (r"plan: \$.*: unknown ", lambda _, facts: install_volley(facts)),  # an engine that is older than this package
     (LIMITS_MET["ulimit -l"].pattern, lambda place, facts: place.raise_limit("l", "unlimited") * (not facts.locks_all)),
     (r"ibv_reg_mr.*Cannot allocate", lambda place, _: place.admin("{sudo}sysctl vm.max_map_count=262144")),
     (LIMITS_MET["df /dev/shm"].pattern, lambda place, _: place.or_in_container("shm", REMOUNT_SHM)),
-    (_KILLED, lambda place, _: place.more(place.admin("free -m; {sudo}dmesg | grep -i oom"), "memory")),
+    (r"\bn?cpus?\b.* exceed", lambda place, _: place.more("cpus", "taskset -p $$ shows what this shell may use")),
+    (r"TIME LIMIT|walltime|RUNLIMIT|run time limit", lambda place, _: place.more("time", "")),
+    (_KILLED, lambda place, _: place.more("memory", place.admin("free -m; {sudo}dmesg | grep -i oom"))),
     ("port error|async event|[Ll]ink (is )?down", lambda place, _: place.admin(_PORT)),
     (r"/var/spool/slurm|pmixp_mkdir", lambda place, _: place.admin("df -h /var/spool; {sudo}journalctl -u slurmd")),
     (r"(?i)\bp_?key\b", lambda place, _: place.unset(("UCX_IB_PKEY", "NCCL_IB_PKEY"))),
@@ -230,11 +253,11 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_LOST, lambda place, _: place.unset(("UCX_IB_GID_INDEX", "UCX_IB_PKEY", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY"))),
     (r"NCCL .*ibv_modify_qp", f"{_GIDS}; where cards of different rails do not reach each other: NCCL_CROSS_NIC=0"),
     (_LOST, _GIDS),
-    (r"ocal protection|completion .*(error |status=)4\b|ibv_reg.* Bad address", _GPUDIRECT),
+    (r"ocal protection|emote access|completion .*(error |status=)(4|10)\b|ibv_reg.* Bad address", _GPUDIRECT),
     ("installed CUDA|version is insuff|library libcuda", lambda place, _: f"the driver: {place.install_driver()}"),
     (r"ibv_open_device|uverbs|nable to open device", lambda place, _: place.or_in_container("rdma", _CARD)),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
-    (r"Un(responsive|reachable) remote", "let the security group of both instances allow all of its traffic"),
+    (r"Un(responsive|reachable) remote|NET/OFI .*address vector", "let the security group of both instances allow all of its traffic"),
     (_BATCH_STARTS, lambda place, _: place.launch_here() if place.batch else ""),
     ("Duplicate GPU", "each rank needs a GPU of its own; if hosts have one boot ID: export NCCL_HOSTID=$(hostname)"),
     ("devx|ibv_cmd|syndrome", "ibstat: ask for newer firmware; until then: export UCX_IB_MLX5_DEVX_OBJECTS="),
@@ -242,7 +265,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (_VERSIONS, lambda place, _: place.unset(["LD_LIBRARY_PATH"]) or _ONE_VERSION),
     (
         "slots|alloc-error|More processors|no allocated|already filled",
-        lambda place, _: place.more("--hosts a:2,b:2: two for each"),
+        lambda place, _: place.more("cpuset", "--hosts a:2,b:2: two for each"),
     ),
     ("PMI server not found", "export I_MPI_PMI_LIBRARY=/path/to/libpmi2.so, that of Slurm; srun --mpi=pmi2"),
     (rf"{_NO_PMI}|PMI2?_\w+ (returned|failed)", lambda place, _: place.unset(("SLURM_MPI_TYPE", "I_MPI_PMI_LIBRARY"))),
@@ -294,6 +317,8 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = True) -> str:
     itself advises comes next, then what does without the part that failed; with ``look``, at last what to look at.
     """
     place, said = place_of(facts), "\n".join([*job.text, job.why])
+    if not facts.trials.value and (unset := _unset_blamed([*job.text, job.why], place)):  # else they were tried
+        return unset
     if _OPTIONAL.search(said) and (around := _around(said, facts)):
         return around
     for scope in (job.why, said):
@@ -312,7 +337,7 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = True) -> str:
     named = [
         each for each, its in facts.environment.items() if SETTING.match(each) and names_setting(job.why, each, its)
     ]
-    unset = unset_one_of(job.why, place) or place.unset(named[: not facts.trials.value])  # else they were tried
+    unset = place.unset(named[: not facts.trials.value])
     return advice_in(job.text) or unset or _around(said, facts) or (row[1] if row else "")
 
 
@@ -331,11 +356,11 @@ def _around(said: str, facts: Facts) -> str:
     return place_of(facts).unset(change) or f"export {setting}{lost}" * bool(change)
 
 
-def unset_one_of(said: str, place: Place) -> str:
-    """Return the command that unsets variables of this shell which a sentence names: all but one where they clash."""
-    of_words = {name.partition("_MCA_")[2] or name: name for name in place.environment}
-    named = [of_words[word] for word in dict.fromkeys(re.findall(r"\b\w{6,}\b", said)) if word in of_words]
-    return place.unset(named[:-1] or named)
+def _unset_blamed(lines: Sequence[str], place: Place) -> str:
+    """Return the command that unsets the settings of this shell which the lines blame: all but one where they clash."""
+    settings = {name: value for name, value in place.environment.items() if _CHOSEN.match(name)}
+    blamed = [name for name, value in settings.items() if blames_setting(lines, name, value)]
+    return place.unset(blamed[:-1] or blamed)
 
 
 def settings_for(facts: Facts, *libraries: str) -> list[str]:

@@ -78,7 +78,7 @@ _LOST = re.compile(
 
 SETTING = re.compile(
     r"(OMPI|PMIX|PRTE)_MCA_|(OPAL|PMIX|PRTE)_PREFIX$|LD_(PRELOAD|LIBRARY_PATH)$"
-    r"|(UCX|UCC|HCOLL|MPICH|MPIEXEC|MPIR_CVAR|HYDRA|HWLOC|PMI|FI|I_MPI|OFI|PSM2|PSM3)_"
+    r"|(UCX|UCC|HCOLL|MPICH|MPIEXEC|MPIR_CVAR|MV2|HYDRA|HWLOC|PMI|FI|I_MPI|OFI|PSM2|PSM3)_"
 )
 """Variables that a shell may have inherited, and that configure an MPI, its launcher, or what they load."""
 
@@ -125,11 +125,30 @@ def names_setting(said: str, name: str, value: str) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said) for word in words if word and not word.isdigit())
 
 
+def blames_setting(lines: Sequence[str], name: str, value: str) -> bool:
+    """Return whether a line has the name of a variable, two words of it in a row, or a word of it and one of its value.
+
+    >>> blames_setting(["Error parsing CPU mapping string"], "MV2_CPU_MAPPING", "128:129")
+    True
+    """
+    parameter = (name.partition("_MCA_")[2] or name).lower()
+    words = [each for each in parameter.split("_") if len(each) > 2]
+    values = {each for each in re.split(r"[,:;=^]", value.lower()) if len(each) > 1}
+    for line in map(str.lower, lines):
+        said = {*re.findall(r"[\w.]+", line)}
+        in_a_row = (re.search(rf"\b{re.escape(one)}[ -]{re.escape(other)}\b", line) for one, other in pairwise(words))
+        if (len(parameter) > 5 and parameter in said) or any(in_a_row) or (said & {*words} and said & values):
+            return True
+    return False
+
+
 _ADVICE = re.compile(
     r"(?:[Pp]lease|[Tt]ry|[Ss]et|[Ss]etting|[Cc]onsider|[Cc]heck|[Ii]ncreas\w+|[Dd]ecreas\w+)\b[^.;]{0,80}?"
     r"(?:\b((?:FI|UCX|NCCL|OMPI_MCA|PMIX_MCA|PRTE_MCA|I_MPI|MPICH|MPIR_CVAR|PSM[23]|IBV|RDMAV)_\w+)(=[\w^,:/-]+)?"
     r"|(['`])[a-z][\w /-]+['`]|MCA param\w* \W?(\w+)\W?(?:=| to )(\w+))[^.;]*"
     r"|[Pp]lease (?:correct|fix|install|load|remove|specify|provide)\b[^.;]*"
+    r"|(?<=[.:;] )(?:Delete|Remove|Reduce|Increase|Decrease|Disable|Enable|Install|Upgrade|Unset|Load|Restart) [a-z][^;]*?"
+    r"(?=\.? (?:\S+: )?[A-Z]|\.?$|\. )"
 )
 _NO_ADVICE = re.compile(r"(?i)debug|log_|verbose|warn|suppress|path|plugin|agent|aggregate")
 """Variables that only show more, and those that make a library load or start another file."""
@@ -167,9 +186,9 @@ yaksuri_\w*init|MPL_gpu_init|no CUDA-capable device => MPIR_CVAR_ENABLE_GPU=0
 \bp2p\.cc:\d+ NCCL WARN|NCCL WARN .*CUDA IPC => NCCL_P2P_DISABLE=1
 NCCL WARN .*attaching to shared memory => NCCL_CUMEM_HOST_ENABLE=0
 \bshm(utils)?\.cc:\d+ NCCL WARN => NCCL_SHM_DISABLE=1
-NCCL WARN .*[cC]u[mM]em => NCCL_CUMEM_ENABLE=0
+NCCL WARN .*\b\w*(?i:(cumem|dmabuf|gin|mnnvl)) => NCCL_\1_ENABLE=0
 \bcoll_?net\.cc:\d+ NCCL WARN|SHARP => NCCL_COLLNET_ENABLE=0
-NCCL WARN .*\bfe80: => NCCL_SOCKET_FAMILY=AF_INET
+NCCL WARN .*(?:\bfe80:\S*<|Address family) => NCCL_SOCKET_FAMILY=AF_INET
 NCCL WARN NET/OFI => NCCL_NET=Socket
 (\bnet_ib\w*\.cc|\bib_plugin\.c|\bibvwrap\.cc?):\d+ NCCL WARN => NCCL_IB_DISABLE=1
 """
@@ -182,7 +201,7 @@ def without_component(said: str) -> dict[str, str]:
     for words, _, variable in (row.partition(" => ") for row in _COMPONENTS.strip().splitlines()):
         if found := re.search(words, said):
             name, _, value = found.expand(variable).partition("=")
-            return {name: value.lower() if value[0] == "^" else value}
+            return {name.upper() if name.startswith("NCCL") else name: value.lower() if value[0] == "^" else value}
     return {}
 
 

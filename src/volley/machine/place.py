@@ -28,15 +28,27 @@ Need = Literal[
     "cpus", "cpuset", "rdma", "network",
 ]  # fmt: skip
 
-_BATCH: dict[str, tuple[str, tuple[str, ...], str, str]] = {
-    "slurm": ("Slurm", ("SLURM_",), "salloc --gpus-per-node=2 volley doctor", "salloc --ntasks=2 volley doctor"),
-    "pbs": ("PBS", ("PBS_",), "qsub -I -l select=1:ncpus=2:ngpus=2", "qsub -I -l select=1:ncpus=2"),
-    "lsf": ("LSF", ("LSB_",), "bsub -n 2 -gpu num=2 -Is volley doctor", "bsub -n 2 -Is volley doctor"),
-    "age": ("Grid Engine", ("PE_", "JOB_ID", "NSLOTS"), "qrsh -l gpu=2 volley doctor", "qrsh -pe smp 2 volley doctor"),
-    "flux": ("Flux", ("FLUX_",), "flux alloc -n 2 -g 1 volley doctor", "flux alloc -n 2 volley doctor"),
-}
-"""By kind: the name, how its variables begin, a new job with two GPUs, and one with two CPUs (sbatch(1), qsub(1B),
+_BATCH: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
+    "slurm": ("Slurm", ("SLURM_",), "salloc {} volley doctor", {
+        "gpus": "--gpus-per-node=2", "cpus": "--ntasks=2", "memory": "--mem=8G", "time": "--time=1:00:00",
+    }),
+    "pbs": ("PBS", ("PBS_",), "qsub -I -l {}", {
+        "gpus": "select=1:ncpus=2:ngpus=2", "cpus": "select=1:ncpus=2", "memory": "select=1:ncpus=2:mem=8gb",
+        "time": "walltime=1:00:00",
+    }),
+    "lsf": ("LSF", ("LSB_",), "bsub -n 2 {}-Is volley doctor", {
+        "gpus": "-gpu num=2 ", "cpus": "", "memory": "-M 8GB ", "time": "-W 1:00 ",
+    }),
+    "age": ("Grid Engine", ("PE_", "JOB_ID", "NSLOTS"), "qrsh {} volley doctor", {
+        "gpus": "-l gpu=2", "cpus": "-pe smp 2", "memory": "-l h_vmem=8G", "time": "-l h_rt=1:00:00",
+    }),
+    "flux": ("Flux", ("FLUX_",), "flux alloc -n 2 {}volley doctor", {
+        "gpus": "-g 1 ", "cpus": "", "memory": "", "time": "-t 60m ",
+    }),
+}  # fmt: skip
+"""By kind: the name, how its variables begin, a new job, and its words for more of something (sbatch(1), qsub(1B),
 bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's)."""
+_WANTED = {"gpus": "GPUs", "cpus": "two CPUs", "memory": "more memory", "time": "more time"}
 OF_JOBS = tuple(prefix for _, prefixes, *_ in _BATCH.values() for prefix in prefixes)
 """How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
 _JOBS = {"SLURM_JOB_ID": "slurm", "PBS_JOBID": "pbs", "LSB_JOBID": "lsf", "PE_HOSTFILE": "age", "FLUX_JOB_ID": "flux"}
@@ -175,18 +187,13 @@ class Place:
     def batch_name(self) -> str:
         return _BATCH[self.batch][0] if self.batch else ""
 
-    def more_gpus(self, otherwise: str) -> str:
-        """Return how this process gets GPUs that it was not given; ``otherwise``: on a bare host without a job."""
+    def more(self, need: Literal["gpus", "cpus", "cpuset", "memory", "time"], otherwise: str) -> str:
+        """Return how this process gets more than it was given; ``otherwise``: on a bare host without a job."""
         if self.batch:
-            return f"ask the batch system ({self.batch_name}) for GPUs in a new job, e.g. {_BATCH[self.batch][2]}"
-        return self.start_with("gpus") if self.container else otherwise
-
-    def more(self, otherwise: str, need: Need = "cpuset") -> str:
-        if self.batch and need == "memory":
-            return f"ask {self.batch_name} for more memory in a new job"
-        if self.batch:
-            return f"ask {self.batch_name} for two CPUs in a new job, e.g. {_BATCH[self.batch][3]}"
-        return self.start_with(need) if self.container else otherwise
+            name, _, job, words = _BATCH[self.batch]
+            what = "cpus" if need == "cpuset" else need
+            return f"ask {name} for {_WANTED[what]} in a new job, e.g. {job.format(words[what])}"
+        return self.start_with(need) if self.container and need != "time" else otherwise
 
     def launch_here(self) -> str:
         """Return how ranks start inside a job, when the launcher of the MPI cannot start them."""

@@ -78,7 +78,7 @@ def devices(facts: Facts) -> DoctorFinding:
         if place.batch:
             said = f"this job of {place.batch_name} was granted no GPU: {hides}"
         evidence = f"{cuda.failed_call or 'cuDeviceGetCount'}: no device"
-        return broken(said, evidence, remedy or place.more_gpus(_ON_ERROR[_NO_GPU_SHOWN][1]))
+        return broken(said, evidence, remedy or place.more("gpus", _ON_ERROR[_NO_GPU_SHOWN][1]))
     if cuda.status:
         said = f"{cuda.status_name} ({cuda.status})"
         evidence, remedy = f"{cuda.failed_call}: {said}", _end_of(cuda.status, facts)
@@ -109,7 +109,9 @@ def _end_of(status: int, facts: Facts) -> str:
         again = "{sudo}rmmod nvidia_uvm; {sudo}modprobe nvidia_uvm, as after suspend and resume"
         return f"{place.admin(again, 'all processes that use CUDA')}; if that does not help: {_log(facts)}"
     name, otherwise = _ON_ERROR.get(status, ("", _log(facts)))
-    return place.more_gpus(otherwise) if status == _NO_GPU_SHOWN else place.unset([name]) or otherwise
+    if status == _NO_GPU_SHOWN:  # a driver that cannot start its GPUs says why in the kernel's messages
+        return place.more("gpus", f"{otherwise}; {_log(facts)}" if facts.open_gpus else otherwise)
+    return place.unset([name]) or otherwise
 
 
 def _unusable_gpus(facts: Facts) -> DoctorFinding | None:
@@ -127,13 +129,13 @@ def _unusable_gpus(facts: Facts) -> DoctorFinding | None:
 def _hidden_gpus(facts: Facts, seen: int, on_bus: int) -> DoctorFinding:
     said, place = f"CUDA sees {seen} of {on_bus} GPUs", place_of(facts)
     if place.batch and seen:
-        asked = "" if len(facts.open_gpus) == seen else f"; for more of them, {place.more_gpus('')}"
+        asked = "" if len(facts.open_gpus) == seen else f"; for more of them, {place.more('gpus', '')}"
         return good(f"{said}: all GPUs of this job{asked}")
     hidden = {gpu.address for gpu in facts.gpus_on_bus} - {device.pci for device in facts.cuda_devices}
     evidence = f"{facts.bus.call}: {on_bus} GPUs, without {join_words(sorted(hidden))}; cuDeviceGetCount: {seen}"
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if (value := facts.environment.get(name)) not in (None, "all"):
-            remedy = place.unset([name]) or place.more_gpus("")
+            remedy = place.unset([name]) or place.more("gpus", "")
             return warning(f"{said}: {name} hides the others", f"{name}={value}", remedy or _log(facts))
     if place.container:
         return warning(f"{said}: this container has no more", evidence, place.start_with("gpus"))

@@ -108,7 +108,7 @@ def job(facts: Facts) -> DoctorFinding:
             continue
         if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
             said = f"the job{on} has fewer CPUs than two ranks need: they take turns"
-            return warning(said, evidence, place.more("ask for two tasks"), follows)
+            return warning(said, evidence, place.more("cpuset", "ask for two tasks"), follows)
         where = "" if found.in_job else f"; this host is {found.host}"
         said = f"this shell has {'* and '.join(prefixes)}* variables of a job{on} that the launcher cannot reach{where}"
         # Without its variables, a job on this host would take what the batch system granted to others.
@@ -271,7 +271,7 @@ def _loaded_driver(facts: Facts, found: DriverFacts) -> DoctorFinding:
         refused = [node for node in shut if found.nodes[node] == _REFUSED]
         said = f"the driver is loaded, but this user cannot open {nodes}"
         remedy = place.admin(f"{{sudo}}chmod 666 {' '.join(map(quote, shut))}")
-        remedy = place.more_gpus(remedy) if place.batch or refused else remedy
+        remedy = place.more("gpus", remedy) if place.batch or refused else remedy
         if refused and place.container and not place.batch:
             said = f"this container has lost its GPUs: its control group of devices refuses {nodes}"
             remedy = f"{place.start_with('gpus')}; it lost them when services of the host were loaded again"
@@ -339,13 +339,13 @@ def cpu_quota(facts: Facts) -> DoctorFinding:
     inside = facts.launcher.value and facts.launcher.value.inside  # there each rank may have one of its own
     if cpus < _RANKS and not inside:
         said = f"this process may use {count(cpus, 'CPU')}: two ranks would take turns"
-        remedy = place.more("taskset -p $$ shows what this shell may use; start it with more CPUs")
+        remedy = place.more("cpuset", "taskset -p $$ shows what this shell may use; start it with more CPUs")
         return warning(said, f"sched_getaffinity: {count(cpus, 'CPU')}", remedy, ("binding", "MPI, host memory"))
     found = require(facts.settings, "the CPU quota", "cat /sys/fs/cgroup/cpu.max")
     if why := found.unread.get("quota_cpus"):
         return not_tested(f"the CPU quota cannot be read: {why}")
     if small := found.small_quota(_RANKS):
-        remedy = place.more(place.admin("a higher CPUQuota for the service or session"), "cpus")
+        remedy = place.more("cpus", place.admin("a higher CPUQuota for the service or session"))
         evidence = f"cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us: {found.quota_cpus:g}"
         return warning(small, evidence, remedy, ("MPI, host memory",))
     return good("none" if found.quota_cpus is None else f"{format_sig(found.quota_cpus, 3)} CPUs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -46,6 +47,12 @@ _SLOW_START_S = 20.0
 """Two ranks start within a second, eight with GPUs within ten."""
 _NOT_DIRECT = re.compile(r"NCCL_(P2P|SHM|CUMEM)_|NCCL_NET$")
 """Variables that keep NCCL from the memory of a peer GPU, or from shared memory."""
+_LOADED_BY = {
+    "static TLS": "export LD_PRELOAD={}  # the loader then gives it room before the others",
+    "executable stack": "patchelf --clear-execstack {}  # of a copy that is yours; or a newer release of it",
+}
+_LOADER = re.compile(rf"(/\S+): cannot .*({'|'.join(_LOADED_BY)})")
+"""What glibc's loader says of a library that it found, and what makes it load it (ld.so(8), glibc 2.41)."""
 _HIDING = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_GPUS_ON_NODE")
 """Variables that explain why a rank sees one GPU only."""
 _COPIES = ("copies between GPUs", f"{SEND} --transport peer,device")
@@ -59,6 +66,8 @@ def gdrcopy(facts: Facts) -> DoctorFinding:
         return good(f"GPU memory was mapped, written and read back; library {found.library}, module {found.module}")
     if found.mapped is False:
         remedy = place.admin("{sudo}rmmod gdrdrv; {sudo}modprobe gdrdrv", "all processes that use GDRCopy")
+        if re.match(r"\d", module := found.module or "") and not f"{module}.".startswith(f"{found.library}."):
+            remedy = place.admin(f"its module is of version {module}, its library of {found.library}: {GDRCOPY}")
         return broken(
             "GDRCopy is installed, but it cannot map GPU memory", f"{call}: {found.map_error or 'failed'}", remedy
         )
@@ -130,6 +139,8 @@ def engine(facts: Facts) -> DoctorFinding:
         remedy = f"install the package with {missing[1]}, or name its folder in LD_LIBRARY_PATH: ldconfig -p"
     elif met in ("ulimit -n", "ulimit -u"):
         remedy = place.raise_limit(met[-1], "65536")
+    elif refused := _LOADER.search(stack.start_error):
+        remedy = _LOADED_BY[refused[2]].format(quote(refused[1]))
     elif "Permission denied" in stack.start_error:
         remedy = f"findmnt -T ~: nothing may be run from a folder mounted noexec; elsewhere: {install_volley(facts)}"
     evidence = f"volley-engine --about: {reason_in(stack.start_error.splitlines())}"
@@ -287,7 +298,8 @@ def launcher(facts: Facts) -> DoctorFinding:
             where = " in this container and outside" if place_of(facts).container else ""
             remedy = f"launcher and ranks must be of one MPI and version{where}; or start volley without a launcher"
         elif job.launcher.startswith("srun") or job.inside:
-            pmi = "pmix" if facts.mpi_family == "openmpi" else "pmi2"
+            spoken = re.search(r"\bPMI[X2](?=_)", job.why)  # by the ranks; else by such an MPI as it is usually built
+            pmi = spoken[0].lower() if spoken else "pmix" if facts.mpi_family == "openmpi" else "pmi2"
             remedy = f"srun --mpi=list; srun --mpi={pmi} -n {job.wanted_ranks} volley transports"
         remedy = end_of_job(job, facts, look=remedy == by_hand) or remedy
         return job_failed(job, "the launcher does not start the processes as one job", remedy, 0)
@@ -353,7 +365,7 @@ def binding(facts: Facts) -> DoctorFinding:
     cores_of = [(rank.node, {core_of.get((rank.host, cpu), cpu) for cpu in rank.cores}) for rank in job.ranks]
     places = [(node, *cores) for node, cores in cores_of if len(cores) == 1]
     if len(set(places)) < len(places):
-        more = place_of(facts).more("taskset -p $$ shows what this shell may use; allow more cores")
+        more = place_of(facts).more("cpuset", "taskset -p $$ shows what this shell may use; allow more cores")
         return warning(
             f"several ranks are bound to core {statistics.mode(places)[1]}: they share it or take turns",
             f"sched_getaffinity: {len(places)} ranks on {count(len(set(places)), 'core')}",
