@@ -103,6 +103,15 @@ def test_variables_of_a_library_that_was_not_used_are_not_judged(changes: dict[s
     assert said in found.said
 
 
+def test_a_warning_about_a_variable_says_what_else_is_misspelt_or_not_judged() -> None:
+    names = {"OMPI_MCA_blt": "OMPI_MCA_btl", "NCCL_IB_DISABLED": "NCCL_IB_DISABLE", "OMPI_MCA_foo": ""}
+    asked = changed(GOOD, environment=dict.fromkeys([*names, "UCX_TSL"], "1"), stack={"misspelt": names})
+    (found,) = (each for each in diagnose(asked).findings if each.check == "inherited settings")
+    assert found.remedy == 'export OMPI_MCA_btl="$OMPI_MCA_blt"; unset OMPI_MCA_blt'
+    also = [re.findall("NCCL_IB_DISABLED(?= is)|UCX_TSL|OMPI_MCA_foo", each) for each in found.also]
+    assert also == [["NCCL_IB_DISABLED"], ["UCX_TSL", "OMPI_MCA_foo"]]
+
+
 @pytest.mark.parametrize("family", ["openmpi", "mpich", "intel"])
 def test_remedies_are_in_the_words_of_the_mpi_in_use(family: str) -> None:
     words = {"openmpi": r"OMPI_MCA|PRTE_MCA|mpirun|openmpi|pmix|\[cuda", "mpich": r"MPIR_CVAR|\bHYDRA|UCX_|FI_LOG"}

@@ -253,6 +253,8 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, known) == {
         "OMPI_MCA_btl_tcp_if_incldue": "OMPI_MCA_btl_tcp_if_include"
     }
+    turned = {"OMPI_MCA_blt_tcp_if_include": "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_plm": ""}
+    assert misspelt(dict.fromkeys(turned, "1"), {*known, "OMPI_MCA_pml"}) == turned, "plm is a framework of PRRTE"
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, set()) == {}, "ompi_info said nothing"
 
 

@@ -115,7 +115,8 @@ Connection (to \S+ )?(closed|reset) by|kex_ex|banner ex|stdio forw|channel \d =>
 Could not chdir to home directory => on {name}: the home folder is not there: mount it, or name another one
 ModuleNotFoundError|No such file or directory|ommand not found|: not found|can't open|unable to (run|find) => install
 Illegal variable name|Ambiguous output|Badly placed|for redirect|fish:|restricted: => on {name}: chsh -s /bin/bash
-[Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction|kernel too old => install
+[Ee]xec format error|error while loading shared libraries|GLIBC[\w.]*' not found|Illegal instruction => install
+kernel too old => install
 """
 """What srun, ssh, a shell or a program of another host says, the first that fits, and what to do: ``install`` volley
 there, or what an administrator does.  Nothing is advised about ssh unless these are its words.  Sources: the messages
@@ -124,7 +125,7 @@ _ERRNOS = r"""
 inotify_ => admin: {sudo}sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288
 system_error|thread.*(fail|creat|unable).*unavailable|pthread_create => on {name}: ulimit -u, and pids.max of its group
 [Nn]o buffer space => admin: on each host: {sudo}sysctl net.ipv4.neigh.default.gc_thresh3=16384; ip neigh | wc -l
-connect\(.*assign requested => admin: {sudo}sysctl net.ipv4.ip_local_port_range='1024 65535'; ss -s: its ports are used up
+connect\(.*assign requested => admin: {sudo}sysctl net.ipv4.ip_local_port_range='1024 65535'; ss -s: no port is left
 Address family not => admin: {sudo}sysctl net.ipv6.conf.all.disable_ipv6=0, or IPv4 addresses in place of names
 ^(?!.*not permitted).*(ibv_|mlx\d|\bQP\b|create qp) => admin: {sudo}dmesg | grep mlx; newer firmware or UCX; fewer ranks
 No space left on device|[Dd]isk quota exceeded => on {name}: df -h ~ /tmp /dev/shm; remove what is not needed
@@ -147,7 +148,7 @@ allocation|NODEFILE|within a job|available nodes|Error initializing RM => launch
 nreach|No route|onnect(.* fail|ion (refused|timed|reset|closed))|lost comm => ping {name}; ip route; open all TCP ports
 \bTCP\b|handshake|hung up|disconnected => ping {name}; ip route; open all TCP ports
 reliably start|ied unexpectedly|execve|find (the|an) exec|Illegal instr => install
-(?i:cuda (failure|error))(?!.*(kernel image|symbol|device func|PTX))|CUDA_E|\bcu(da)?[A-Z]\w+(:| failed) => admin: {sudo}dmesg | grep -i -e nvrm -e xid; nvidia-smi
+(?i:cuda (failure|error))(?!.*(image|symbol|PTX))|CUDA_E|\bcu(da)?[A-Z]\w+(:| failed) => admin: {sudo}dmesg | grep NVRM
 """
 """What the system says to any program, also to MPI (errno(3), signal(7)), the first that fits, and where to look."""
 
@@ -257,7 +258,10 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     ("installed CUDA|version is insuff|library libcuda", lambda place, _: f"the driver: {place.install_driver()}"),
     (r"ibv_open_device|uverbs|nable to open device", lambda place, _: place.or_in_container("rdma", _CARD)),
     (r"RDMA_CM_EVENT_\w+_ERROR|rdma_(resolve|bind)_addr", "ip address: the RDMA port needs an IP address on each host"),
-    (r"Un(responsive|reachable) remote|NET/OFI .*address vector", "let the security group of both instances allow all of its traffic"),
+    (
+        r"Un(responsive|reachable) remote|NET/OFI .*address vector",
+        "its security group must allow all traffic of its own, in and out",
+    ),
     (_BATCH_STARTS, lambda place, _: place.launch_here() if place.batch else ""),
     ("Duplicate GPU", "each rank needs a GPU of its own; if hosts have one boot ID: export NCCL_HOSTID=$(hostname)"),
     ("devx|ibv_cmd|syndrome", "ibstat: ask for newer firmware; until then: export UCX_IB_MLX5_DEVX_OBJECTS="),

@@ -32,6 +32,7 @@ _LIBRARIES = {
     "mpich": ("libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"),
 }
 _FOLDERS = ("lib64", "lib", f"lib/{os.uname().machine}-linux-gnu", "lib/release", "lib-abi-mpich")
+_LIKE_LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "hydra", "mpich")
 _OF_OPEN_MPI = ("orterun", "prterun", "prted", "orted")
 _PREFIXES = ("MPI_HOME", "MPI_ROOT", "MPICH_DIR", "I_MPI_ROOT", "HPCX_MPI_DIR")
 """Variables of modules that name the prefix of an MPI."""
@@ -126,6 +127,9 @@ def _at(path: str) -> Choice | None:
     if not os.path.isfile(path):
         raise UserError(f"--mpi {path}: there is no such file or folder")
     if ".so" not in os.path.basename(path):
+        names = [os.path.basename(each) for each in (path, os.path.realpath(path))]
+        if not (os.access(path, os.X_OK) and any(name.startswith(_LIKE_LAUNCHERS) for name in names)):
+            raise UserError(f"--mpi {path}: neither a launcher (mpirun, mpiexec) nor a library (libmpi.so) of an MPI")
         return _of_launcher(path, family_of(path))
     for prefix in dict.fromkeys((os.path.dirname(path), os.path.realpath(os.path.dirname(path)))):  # /lib is /usr/lib
         while (prefix := os.path.dirname(prefix)) != "/":

@@ -147,7 +147,7 @@ _ADVICE = re.compile(
     r"(?:\b((?:FI|UCX|NCCL|OMPI_MCA|PMIX_MCA|PRTE_MCA|I_MPI|MPICH|MPIR_CVAR|PSM[23]|IBV|RDMAV)_\w+)(=[\w^,:/-]+)?"
     r"|(['`])[a-z][\w /-]+['`]|MCA param\w* \W?(\w+)\W?(?:=| to )(\w+))[^.;]*"
     r"|[Pp]lease (?:correct|fix|install|load|remove|specify|provide)\b[^.;]*"
-    r"|(?<=[.:;] )(?:Delete|Remove|Reduce|Increase|Decrease|Disable|Enable|Install|Upgrade|Unset|Load|Restart) [a-z][^;]*?"
+    r"|(?<=[.:;] )(?:Delete|Remove|Reduce|Increase|Disable|Enable|Install|Upgrade|Unset|Load|Restart) [a-z][^;]*?"
     r"(?=\.? (?:\S+: )?[A-Z]|\.?$|\. )"
 )
 _NO_ADVICE = re.compile(r"(?i)debug|log_|verbose|warn|suppress|path|plugin|agent|aggregate")

@@ -119,6 +119,8 @@ def without_single_copy(environment: Mapping[str, str], libraries: Collection[st
     ]
 
 
+_OF_PRRTE = ("plm",)
+"""A framework of Open MPI's launcher, which ompi_info does not list since version 5, with the letters of another."""
 NEAR = 0.9
 """Names that are so alike (``difflib``) differ in one or two letters."""
 _NAMED = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_", "NCCL_")
@@ -145,7 +147,12 @@ def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str
         words = [each.removeprefix(begin) for each in known if each.startswith(begin)]
         word = name.removeprefix(begin)
         if begin == "OMPI_MCA_":  # else a parameter of a component that was not built is like that of another
-            words = [each for each in words if each.partition("_")[0] == word.partition("_")[0]]
+            framework, _, rest = word.partition("_")
+            turned = (each for each in words if sorted(each.partition("_")[0]) == sorted(framework))
+            if framework not in _OF_PRRTE and (near := [each for each in turned if each.partition("_")[2] == rest]):
+                found[name] = begin + near[0]
+                continue
+            words = [each for each in words if each.partition("_")[0] == framework]
         if near := difflib.get_close_matches(word, words, 1, NEAR):
             found[name] = begin + near[0]
         elif begin != "NCCL_" and any(each.startswith(begin) for each in known):

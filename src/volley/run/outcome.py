@@ -11,7 +11,7 @@ from volley.command.options import JobOptions
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
-from volley.machine.mpi_words import SETTING, first_cause, lost_host, names_setting, reason_in
+from volley.machine.mpi_words import SETTING, lost_host, names_setting, reason_in
 from volley.machine.signals import typed_name
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -118,13 +118,13 @@ def _with_launcher_text(sentence: str, ending: Ending, doctor: str) -> tuple[str
     """Return the message, preceded by the launcher's text if the engine gave no reason; name settings that it names."""
     if ending.sentences:
         return (f"volley: {escape_controls(sentence)}",)
-    said = reason_in(ending.others)
+    said = reason_in(ending.others, sentence)
     named = [f"{name}={value}" for name, value in os.environ.items() if SETTING.match(name)]
     named = [setting for setting in named if names_setting(said, *setting.split("=", 1))]
     if named:
         sentence = f"{sentence}: {said}; in this shell: {join_words(named)}; {doctor} tries without"
-    elif (cause := first_cause(ending.others)) and cause not in sentence:
-        sentence = f"{sentence}: {cause}"
+    elif said not in sentence:
+        sentence = f"{sentence}: {said}"
     return (*_last(ending.others), f"volley: {escape_controls(sentence)}")
 
 

@@ -98,8 +98,6 @@ def _end_of(status: int, facts: Facts) -> str:
         where = "; in a virtual machine, the host or a service VM may have to start it" if place.virtual else ""
         start = "{sudo}systemctl enable --now nvidia-fabricmanager; it must be of the driver's version"
         return place.admin(f"{start}{where}", "all processes of its GPUs")
-    if status == _NOT_ALLOWED and place.container:
-        return place.start_with("gpus")
     if status == _TWO_VERSIONS:
         compatible = "compat" in facts.environment.get("LD_LIBRARY_PATH", "")
         return place.unset(["LD_LIBRARY_PATH"]) if compatible else place.one_version()
@@ -109,7 +107,8 @@ def _end_of(status: int, facts: Facts) -> str:
         again = "{sudo}rmmod nvidia_uvm; {sudo}modprobe nvidia_uvm, as after suspend and resume"
         return f"{place.admin(again, 'all processes that use CUDA')}; if that does not help: {_log(facts)}"
     name, otherwise = _ON_ERROR.get(status, ("", _log(facts)))
-    if status == _NO_GPU_SHOWN:  # a driver that cannot start its GPUs says why in the kernel's messages
+    if status == _NO_GPU_SHOWN or (status == _NOT_ALLOWED and place.container):
+        # A driver that cannot start its GPUs says why in the kernel's messages.
         return place.more("gpus", f"{otherwise}; {_log(facts)}" if facts.open_gpus else otherwise)
     return place.unset([name]) or otherwise
 

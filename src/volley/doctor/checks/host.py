@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
+from msgspec.structs import replace
+
 from volley.doctor.findings import NO_GPU, DoctorFinding, broken, good, not_applicable, not_tested, require, warning
 from volley.doctor.remedies import REMOUNT_SHM, end_of_job, end_of_refusal, install_volley, settings_for
 from volley.machine.facts import OLDER, DriverFacts, Facts
@@ -144,17 +146,22 @@ def settings(facts: Facts) -> DoctorFinding:
         end = end_of_job(facts.mpi_host.value, facts) if facts.mpi_host.value and "_GPU_SUPPORT" in said else ""
         remedy = f"{end}; without GPU memory, {trial.change} is enough" if end else trial.change
         return broken(said, _why(facts), remedy, (*_JOBS, *more))
-    if unread := next(_unread(facts, found.devices), None):
-        return unread
+    unread = [*_unread(facts, found.devices)]
+    unclear = "" if facts.trials.value else "; ".join(_not_judged(facts, " ".join(each.said for each in unread)))
+    not_judged = f"not judged: {unclear}" if unclear else ""
+    if unread:
+        follows = dict.fromkeys(check for each in unread for check in each.explains)
+        also = (*(f"{each.said}; {each.remedy}" for each in unread[1:]), not_judged)
+        return replace(unread[0], explains=tuple(follows), also=tuple(filter(None, also)))
     if facts.trials.value:
         return good("none of them causes the failure")
-    if not_judged := list(_not_judged(facts)):
-        return not_tested(f"not judged: {'; '.join(not_judged)}")
+    if not_judged:
+        return not_tested(not_judged)
     return good("MPI works with them")
 
 
-def _not_judged(facts: Facts) -> Iterator[str]:
-    """Yield the settings of which no job says anything, and why: nobody sees whether they are good, or misspelt."""
+def _not_judged(facts: Facts, known: str) -> Iterator[str]:
+    """Yield the settings of which no job says anything, nor what is ``known``, and why: they may be misspelt."""
     job, hosts = facts.mpi_host.value, facts.hosts.value
     between = hosts.job if hosts else None
     used = {
@@ -162,12 +169,12 @@ def _not_judged(facts: Facts) -> Iterator[str]:
         "NCCL": facts.nccl.value,
         "FI": between and between.complete and facts.mpi_family != "openmpi",  # ranks of one host do without it
     }
-    settings = settings_for(facts, "MPI", "nccl")
+    named = facts.stack.value.misspelt if facts.stack.value else {}
+    settings = [each for each in settings_for(facts, "MPI", "nccl") if each not in known]
     for begin in (each for each, is_used in used.items() if not is_used):
         if those := [each for each in settings if each.startswith(f"{begin}_")]:
             yield f"{join_few(those)}, because {'libfabric' if begin == 'FI' else begin} was not used"
-    named = facts.stack.value.misspelt if facts.stack.value else {}
-    if unnamed := [each for each in settings if named.get(each) == ""]:
+    if unnamed := [each for each, near in named.items() if not near and each in facts.environment]:
         yield f"{join_few(unnamed)}, because this MPI names no such variable"
 
 
