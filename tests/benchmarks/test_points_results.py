@@ -14,7 +14,7 @@ from example_records import log, pingpong, plan, run, stream, transport
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.pair.results import PingPong
 from volley.benchmarks.points.notes import skipped
-from volley.benchmarks.points.results import PointResult, PointSeries, baseline, results
+from volley.benchmarks.points.results import PointResult, PointSeries, results
 from volley.errors import UserError
 from volley.machine.hardware import Device, Gpu, Hardware, Settings
 from volley.records.launch_series import observed_in, series_of
@@ -280,9 +280,9 @@ def test_a_speedup_is_over_staged_pageable_and_bounded_by_both_intervals() -> No
 
 def test_a_baseline_that_measured_nothing_is_none() -> None:
     skipped = pingpong(size=8, name="staged/pageable", status="skipped", reason="no memory")
-    assert baseline(series(*points("host", 1e-6), skipped).points) is None
+    assert of(series(*points("host", 1e-6), skipped), "host").speedup is None
     with_pinned = series(skipped, *points("staged/pinned", 4e-6), *points("host", 1e-6))
-    assert baseline(with_pinned.points) == "staged/pinned"
+    assert of(with_pinned, "host").speedup_over == "staged/pinned"
 
 
 def test_only_points_with_numbers_on_both_sides_have_a_speedup() -> None:

@@ -16,7 +16,7 @@ from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, P
 from volley.benchmarks.points.results import PointResult
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
 from volley.records.plan import Plan
-from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, scaled
+from volley.report.cells import PLUS_MINUS, Quantity, as_they_are
 
 
 class CollectivePlan(Frozen, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ BUS = replace(BANDWIDTH, title="bus")
 ALGORITHM = Quantity(
     "algorithm_bandwidth",
     "GB/s",
-    lambda each: scaled(each.bandwidth_Bps, 1 / bus_factor(each.operation, len(each.ranks))),
+    lambda each: each.rate and each.rate.median * (1 / bus_factor(each.operation, len(each.ranks))),
     "algorithm",
 )
 COLLECTIVE = (

@@ -19,7 +19,7 @@ from volley.benchmarks.points.findings import broken, certainty
 from volley.benchmarks.points.notes import notes_of, too_wide
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
-from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, one_launch, sent, summarise
+from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.plan import Plan
@@ -35,6 +35,7 @@ from volley.report.cells import (
     data_of,
     digits_cell,
     kinds_of,
+    launches_of,
     ratio_cell,
     summary_table,
     unclear,
@@ -251,7 +252,7 @@ def report(result: Rates) -> Report:
 
 def _share(results: Iterable[PairsResult]) -> str:
     """Say what a pair keeps: it may differ from the ratio of two medians in the columns."""
-    how = "" if one_launch(results) else ", the median of the ratios within each launch"
+    how = "" if launches_of(results) == 1 else ", the median of the ratios within each launch"
     return f"share of the rate of one pair alone{how}"
 
 

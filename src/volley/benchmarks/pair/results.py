@@ -101,10 +101,10 @@ def line(size_bytes: int, half_round_trip_s: float) -> str:
 def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
     timed = [point for result in results for point in result.points if point.time]
     for point in timed:
-        if point.time and point.carries:
+        if point.time and point.sends:
             out.write(line(point.size_bytes, point.time.median))
-    shown = [escape_controls(name) for name in by_transport(point for point in timed if point.carries)]
-    silent = [escape_controls(name) for name in by_transport(point for point in timed if not point.carries)]
+    shown = [escape_controls(name) for name in by_transport(point for point in timed if point.sends)]
+    silent = [escape_controls(name) for name in by_transport(point for point in timed if not point.sends)]
     notes = [f"the lines belong to {join_words(shown)}, in this order"] if len(shown) > 1 else []
     return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
 

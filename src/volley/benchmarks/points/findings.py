@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport, one_launch
+from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport
 from volley.machine.ucx_protocols import SizeRange, of_plan
 from volley.records.command_again import command_again
 from volley.records.plan import Plan
@@ -78,11 +78,12 @@ def certainty(result: ResultSeries[Any]) -> str:
     plan, points = result.series.plan, [point for point in result.points if point.sends]
     parts = [Account.of(result.points).words()]
     if plan and plan.sampling.mode == "adaptive" and points:
-        aim = f"±{plan.sampling.ci * 100:g} %"
-        close = sum(point.half_width <= plan.sampling.ci for point in points if point.time and point.time.interval)
-        several = {point.time.kind for point in points if point.time}
-        over = over_launches(launches_of(points), result.series)
-        how = "in one launch" if one_launch(points) else f"95 % CI over {over}" if "ci" in several else over
+        aim, times = f"±{plan.sampling.ci * 100:g} %", [point.time for point in points if point.time]
+        close = sum(time.half_width <= plan.sampling.ci for time in times if time.interval)
+        several = {time.kind for time in times}
+        launches = launches_of(points)
+        over = over_launches(launches, result.series)
+        how = "in one launch" if launches == 1 else f"95 % CI over {over}" if "ci" in several else over
         parts.append(f"{close or 'none'} {'within' if 'ci' in several else 'known to within'} {aim} ({how})")
     # An operation without data, a barrier, has no row in the table.
     parts += [
@@ -142,11 +143,12 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
     direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
     judged = [
-        max(those, key=_rate)
+        max(those, key=attrgetter("bandwidth_Bps"))
         for those in direct.values()
         if any(each.line_rate and each.size_bytes / each.line_rate.one_way_Bps >= JUDGED_FROM_S for each in those)
     ]
-    leading = next((point for point in judged if point.transport == AWARE), max(judged, key=_rate, default=None))
+    fastest = max(judged, key=attrgetter("bandwidth_Bps"), default=None)
+    leading = next((point for point in judged if point.transport == AWARE), fastest)
     good = f"{GOOD_SHARE * 100:.0f} %"
     for point in sorted(judged, key=lambda point: point is not leading):
         share, text = point.of_line_rate, _share(point, points)
@@ -164,10 +166,6 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
             yield finding("NOISY", text + unsure)
 
 
-def _rate(point: PointResult) -> float:
-    return point.bandwidth_Bps or 0.0
-
-
 def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     """Describe a peak: ``aware reaches 393 GB/s at 1 GiB: 82 % of line rate (NVLink), 158 × staged/pageable``.
 
@@ -175,7 +173,9 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     """
     assert point.line_rate
     assert point.of_line_rate
-    text = f"{point.transport} reaches {format_sig(_rate(point) / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
+    text = (
+        f"{point.transport} reaches {format_sig(point.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(point.size_bytes)}"
+    )
     text += f": {point.of_line_rate.median * 100:.0f} % of line rate ({point.line_rate.over})"
     same = [each for each in points if each.name == point.name and each.speedup]
     compared = point if point.speedup else max(same, key=lambda each: each.size_bytes, default=point)

@@ -17,7 +17,6 @@ from volley.benchmarks.points.results import (
     by_transport,
     crossovers_of,
     observables,
-    one_launch,
     order_of,
 )
 from volley.machine.ucx_protocols import SizeRange, of_plan
@@ -195,15 +194,13 @@ def _compared(points: Iterable[PointResult]) -> Iterator[str]:
 def _summary(points: Sequence[PointResult], half: float | None) -> str:
     """Sum up the points of one transport: ``17.1 µs at 8 B, peak 388 GB/s at 256 MiB, 81 % of line rate, N½ 3 MiB``."""
     first = points[0]
-    best = max(points, key=lambda point: point.bandwidth_Bps or 0)
+    best = max(points, key=attrgetter("bandwidth_Bps"))
     parts = []
     if first.latency:
         at = f" at {format_size(first.size_bytes)}" if first.sized else ""
         parts.append(f"{format_sig(first.latency.median * 1e6, 3)} µs{at}")
-    if best.bandwidth_Bps is None and best.sends:
-        return parts[0]
-    if best.bandwidth_Bps is None:
-        return f"{parts[0]}, the overhead of the measurement: this transport sends nothing"
+    if not best.rate:
+        return parts[0] if best.sends else f"{parts[0]}, the overhead of the measurement: this transport sends nothing"
     both = " in both directions together" if best.direction == "bi" else ""
     parts.append(f"peak {format_sig(best.bandwidth_Bps / 1e9, 3)} GB/s at {format_size(best.size_bytes)}{both}")
     if best.of_line_rate:
@@ -234,11 +231,11 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         transports = len(by_transport(those))
         if transports > 1:
-            what = f"fastest{f' for {operation}' if operation else ''}{where}{_WITHIN * one_launch(those)}"
+            what = f"fastest{f' for {operation}' if operation else ''}{where}{_WITHIN * (launches_of(those) == 1)}"
             yield f"{what}: {_fastest(those, result.series.plan)}"
         if transports > 2:  # with two, the note on the fastest says it all
             for sentence in _overtaking(those):
-                yield f"{f'{operation}: ' if operation else ''}{sentence}{_WITHIN * one_launch(those)}"
+                yield f"{f'{operation}: ' if operation else ''}{sentence}{_WITHIN * (launches_of(those) == 1)}"
 
 
 def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
@@ -250,7 +247,7 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
     order = order_of(points)
     for size in sorted({point.size_bytes for point in points}):
         here = [point for point in points if point.size_bytes == size]
-        best = max(here, key=lambda point: point.bandwidth_Bps or 0).transport
+        best = max(here, key=attrgetter("bandwidth_Bps")).transport
         ahead = [point.transport for point in here if not order.faster(best, point.transport, size)]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
@@ -314,7 +311,7 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
         known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {launches} launches"
         widest = f"{worst.place} has the widest range, {range_text(found, factor)} {unit}"
         return [finding("NOISY", f"{which} {known}: {widest}", command, "warning")]
-    within = " within one launch" * one_launch(missed)
+    within = " within one launch" * (launches == 1)
     vary, most = "varies" if len(missed) == 1 else "vary", percent(found.half_width if found else 0.0, 1, "±")
     text = f"{which} {vary} by more than ±{aim}{within}, up to {most} ({worst.place})"
     return [finding("NOISY", text, command, "warning")]

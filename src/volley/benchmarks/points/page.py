@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 
 from volley.benchmarks.points.findings import certainty, cold_caches, findings, ucx_ranges
@@ -16,11 +17,9 @@ from volley.benchmarks.points.results import (
     PointResult,
     PointSeries,
     TransportCurve,
-    baseline,
     by_name,
     by_transport,
     crossovers_of,
-    one_launch,
 )
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
@@ -34,6 +33,7 @@ from volley.report.cells import (
     data_of,
     digits_cell,
     kinds_of,
+    launches_of,
     ratio_cell,
     unclear,
     with_bounds,
@@ -211,7 +211,8 @@ def _speedups(points: Sequence[PointResult]) -> Iterator[Table]:
     # A name with a variant has two lines: ``staged/`` and ``pinned``.
     columns = [Column(name.replace("/", "/\n", 1), "×") for name in names]
     rows = [[_size(size, points[0]), *(ratio_cell(found.get((name, size))) for name in names)] for size in sizes]
-    legend = [f"×: speed-up over {baseline(points)}{' within one launch' * one_launch(points)}", *unclear(rows)]
+    over = next(point.speedup_over for point in points if point.speedup)
+    legend = [f"×: speed-up over {over}{' within one launch' * (launches_of(points) == 1)}", *unclear(rows)]
     yield Table([Column("size"), *columns], rows, title=points[0].operation or "", legend=["; ".join(legend)])
 
 
@@ -336,7 +337,7 @@ def overview(result: PointSeries) -> Overview | None:
 
 
 def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
-    sizes = sorted({point.size_bytes for point in points if point.carries})
+    sizes = sorted({point.size_bytes for point in points if point.sized})
     # A transport with a limit of length, such as one word, has the first size only.
     last = {those[-1].size_bytes for those in by_name(point for point in points if point.rate).values()}
     largest = min(last - {sizes[0]} or last)
@@ -356,7 +357,7 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             here = {point.size_bytes: point for point in those}
             ratios = {size: point.speedup for size, point in here.items()}
             # one size, such as a word, has no peak beside its latency
-            best = None if timed and len(those) == 1 else max(those, key=lambda point: point.bandwidth_Bps or 0)
+            best = None if timed and len(those) == 1 else max(those, key=attrgetter("bandwidth_Bps"))
             share = best.of_line_rate.median * 100 if best and best.of_line_rate else None
             line = EMPTY if share is None else Cell(share, text=f"{share:.0f} %")
             rows.append(
@@ -400,7 +401,7 @@ def _sections(result: PointSeries, points: Sequence[PointResult]) -> dict[str, d
     The fastest path comes first, host memory last.
     """
     found: dict[tuple[float, str], dict[str, list[PointResult]]] = {}
-    operations = grouped((point for point in points if point.carries), lambda point: point.operation)
+    operations = grouped((point for point in points if point.sized), lambda point: point.operation)
     for number, (operation, those) in enumerate(operations.items()):
         if operation:
             found[number, operation] = by_transport(those)

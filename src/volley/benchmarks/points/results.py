@@ -16,7 +16,6 @@ from volley.benchmarks.points.records import PointRecord
 from volley.machine.line_rate import LineRate
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
-from volley.report.cells import launches_of
 from volley.statistics.curves import Crossover, Fit, Order, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
 from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio
@@ -68,26 +67,21 @@ class PointResult:
     series: LaunchSeries = field(repr=False)
     by_launch: Mapping[int, PointRecord] = field(repr=False)
     """The records, by the number of the launch in the series; one at least."""
+    record: PointRecord
+    """That which decides: the point failed if it failed in any launch, and is skipped only if every launch skipped
+    it."""
+    launches: int
+    """The launches with numbers."""
+    samples: int
+    measured: Mapping[int, PointRecord] = field(repr=False)
+    """The records of the launches with numbers; none if one launch failed."""
+    repeated: Repeated | None
+    """Seconds of half a round trip, or of one window, in each launch; for ``bi`` the slower way of each sample."""
     speedup: Estimate | None = None
-    """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline (``baseline``) or
-    either point has no numbers."""
+    """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline or either point has
+    no numbers."""
     speedup_over: str | None = None
     """The baseline."""
-
-    @cached_property
-    def record(self) -> PointRecord:
-        """The record that decides: the point failed if it failed in any launch, and is skipped only if every launch
-        skipped it."""
-        return min(self.by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
-
-    @cached_property
-    def measured(self) -> Mapping[int, PointRecord]:
-        """The records of the launches that have numbers; none if one launch failed."""
-        return self._good if self.record.status == "ok" else {}
-
-    @cached_property
-    def _good(self) -> Mapping[int, PointRecord]:
-        return {at: point for at, point in self.by_launch.items() if point.status == "ok" and point.times_s}
 
     benchmark = property(lambda self: str(self.record.__struct_config__.tag))
     transport = property(lambda self: self.record.transport)
@@ -104,8 +98,6 @@ class PointResult:
     reason = property(lambda self: self.record.reason if self.status != "ok" else None)
     messages_timed = property(lambda self: sum(point.messages_timed for point in self.by_launch.values()))
     messages_verified = property(lambda self: sum(point.messages_verified for point in self.by_launch.values()))
-    launches = property(lambda self: len(self._good))
-    samples = property(lambda self: sum(len(point.times_s) for point in self._good.values()))
 
     @property
     def compared_in_flight(self) -> int | None:
@@ -158,29 +150,17 @@ class PointResult:
         """Whether its messages have no data, so that there is nothing to compare and no bandwidth."""
         return self.sized and self.size_bytes == 0
 
-    @cached_property
-    def repeated(self) -> Repeated | None:
-        """Seconds of half a round trip, or of one window, in each launch; for ``bi`` the slower way of each sample."""
-        samples = {launch: point.times_s for launch, point in self.measured.items()}
-        return Repeated.of(samples) if samples else None
-
     @property
     def time(self) -> Estimate | None:
         """Seconds, over all launches; of the samples if there is one launch."""
         return self.repeated.estimate if self.repeated else None
 
-    @property
-    def carries(self) -> bool:
-        """Whether it was measured and its messages have a size, perhaps 0 B."""
-        transport = self.series.transports.get(self.transport)
-        return bool(self.measured) and self.sized and (transport is None or transport.memory != "none")
-
     @cached_property
     def rate(self) -> Estimate | None:
         """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and
         its bounds.  ``None`` if the transport sends nothing, and of messages without data."""
-        moved = next(iter(self.measured.values())).moved_bytes if self.carries else 0
-        return self.time.map(lambda seconds: moved / seconds) if self.time and moved else None
+        moved = self.record.moved_bytes
+        return self.time.map(lambda seconds: moved / seconds) if self.time and self.sends and moved else None
 
     @cached_property
     def each_way_Bps(self) -> Sequence[float | None]:
@@ -206,11 +186,24 @@ class PointResult:
 
     @cached_property
     def warnings(self) -> tuple[PointWarning, ...]:
-        sampling, partly = self.series.plan and self.series.plan.sampling, len(self.series.logs) - self.launches
-        found = [PointWarning("partly", partly)] if partly and self.measured else []
+        """What makes its samples doubtful, and launches without it."""
+        found: list[PointWarning] = []
+        sampling, time = self.series.plan and self.series.plan.sampling, self.time
         # Fixed sampling aims at no interval within a launch; that over launches means the same with both.
-        if self.time and sampling and (sampling.mode == "adaptive" or self.launches > 1):
-            found = [*_warnings_of(list(self.measured.values()), self.time, sampling.ci), *found]
+        if time and sampling and (sampling.mode == "adaptive" or self.launches > 1):
+            ci, launches = sampling.ci, [point.times_s for point in self.measured.values()]
+            if time.half_width > ci and (self.launches > 1 or self.ended_by == "time"):
+                found.append(PointWarning("wide", max(time.high - time.median, time.median - time.low) / time.median))
+            elif time.half_width > ci and self.ended_by == "few":
+                found.append(PointWarning("few", time.half_width))
+            drifts = [change for times in launches if abs(change := drift(times)) > DRIFT_WORTH * ci]
+            if drifts and len(drifts) >= LAUNCHES_WORTH * len(launches):
+                found.append(PointWarning("drift", max(drifts, key=abs), len(drifts)))
+            shares = [share for times in launches if (share := outliers(times) / len(times)) > OUTLIERS_WORTH]
+            if shares and len(shares) >= LAUNCHES_WORTH * len(launches):
+                found.append(PointWarning("outliers", max(shares), len(shares)))
+        if time and self.launches < len(self.series.logs):
+            found.append(PointWarning("partly", len(self.series.logs) - self.launches))
         return tuple(found)
 
     @cached_property
@@ -225,9 +218,9 @@ class PointResult:
 
     @property
     def sends(self) -> bool:
-        """True if it was measured and sends messages: of a size, or those of a barrier.  Only such points are
-        counted."""
-        return self.time is not None and (self.carries or self.operation is not None)
+        """True if it was measured and its transport sends messages.  Only such points are counted."""
+        transport = self.series.transports.get(self.transport)
+        return self.time is not None and (transport is None or transport.memory != "none")
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -240,8 +233,9 @@ class PointResult:
         return self.time if self.window is None else None
 
     @property
-    def bandwidth_Bps(self) -> float | None:
-        return self.rate.median if self.rate else None
+    def bandwidth_Bps(self) -> float:
+        """0 if it has no rate, so that points can be compared."""
+        return self.rate.median if self.rate else 0.0
 
     @property
     def line_rate_Bps(self) -> float | None:
@@ -252,10 +246,6 @@ class PointResult:
     def of_line_rate(self) -> Estimate | None:
         line = self.line_rate_Bps
         return self.rate.map(lambda rate: rate / line) if self.rate and line else None
-
-    @property
-    def half_width(self) -> float:
-        return self.time.half_width if self.time else 0.0
 
     @property
     def missed(self) -> bool:
@@ -310,20 +300,11 @@ def by_name(points: Iterable[PointResult]) -> dict[str, list[PointResult]]:
     return grouped(points, attrgetter("name"))
 
 
-def one_launch(points: Iterable[PointResult]) -> bool:
-    """Return whether no point was measured in more than one launch; then verdicts hold only within it."""
-    return launches_of(points) <= 1
-
-
-def baseline(points: Iterable[PointResult]) -> str | None:
-    """Return the baseline of speed-ups: ``BASELINE``, or else the first staged transport; ``None`` without one."""
-    staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
-    return BASELINE if BASELINE in staged else next(iter(staged), None)
-
-
 def _compared(points: list[PointResult], series: LaunchSeries) -> list[PointResult]:
-    """Add the speed-up over the baseline to the points of one table with messages in the same kind of memory."""
-    over = baseline(points)
+    """Add the speed-up to the points of one table with messages in the same kind of memory as the baseline's: that is
+    ``BASELINE``, or else the first staged transport."""
+    staged = [point.transport for point in points if point.rate and point.transport.startswith("staged/")]
+    over = BASELINE if BASELINE in staged else next(iter(staged), None)
     memories = {name: transport.memory for name, transport in series.transports.items()}
     times = {point.size_bytes: point.repeated for point in points if point.transport == over}
     compared = []
@@ -333,7 +314,7 @@ def _compared(points: list[PointResult], series: LaunchSeries) -> list[PointResu
         )
         slow = times.get(point.size_bytes) if comparable else None
         found = ratio(slow, point.repeated)
-        compared.append(replace(point, speedup=found, speedup_over=over) if over and found else point)
+        compared.append(replace(point, speedup=found, speedup_over=over) if found else point)
     return compared
 
 
@@ -349,23 +330,23 @@ def summarise(series: LaunchSeries, kind: type[Result]) -> list[Result]:
             what = (type(point), point.transport, tuple(point.ranks), point.size_bytes, flow)
             found.setdefault(what, {})[launch] = point
     order = {name: number for number, name in enumerate(series.transports)}
-    summaries = [kind(series, points) for points in found.values()]
+    summaries = [_summary(kind, series, by_launch) for by_launch in found.values()]
     return sorted(summaries, key=lambda point: (order.get(point.transport, len(order)), point.size_bytes))
 
 
-def _warnings_of(measured: list[PointRecord], time: Estimate, ci: float) -> Iterator[PointWarning]:
-    """Yield warnings about the quality of the launches and their samples; ``ci`` is the requested CI."""
-    launches = [point.times_s for point in measured]
-    if time.half_width > ci and (len(measured) > 1 or measured[0].ended_by == "time"):
-        yield PointWarning("wide", max(time.high - time.median, time.median - time.low) / time.median)
-    elif time.half_width > ci and measured[0].ended_by == "few":
-        yield PointWarning("few", time.half_width)
-    drifts = [change for times in launches if abs(change := drift(times)) > DRIFT_WORTH * ci]
-    if drifts and len(drifts) >= LAUNCHES_WORTH * len(launches):
-        yield PointWarning("drift", max(drifts, key=abs), len(drifts))
-    shares = [share for times in launches if (share := outliers(times) / len(times)) > OUTLIERS_WORTH]
-    if shares and len(shares) >= LAUNCHES_WORTH * len(launches):
-        yield PointWarning("outliers", max(shares), len(shares))
+def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, PointRecord]) -> Result:
+    record = min(by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
+    times = {at: point.times_s for at, point in by_launch.items() if point.status == "ok" and point.times_s}
+    good = times if record.status == "ok" else {}
+    return kind(
+        series,
+        by_launch,
+        record,
+        launches=len(times),
+        samples=sum(map(len, times.values())),
+        measured={at: by_launch[at] for at in good},
+        repeated=Repeated.of(good) if good else None,
+    )
 
 
 def labels(name: str, size_bytes: int, direction: Direction | None, window: int | None) -> tuple[str, str]:
