@@ -60,7 +60,7 @@ def test_a_point_that_is_not_good_has_no_numbers(samples: list[float], status: s
         assert point.time is None
         assert point.rate is None
         assert point.each_way_Bps == (None, None)
-        assert point.bandwidth_Bps is None
+        assert point.rate is None
         assert point.latency is None
         assert point.verified is (False if status == "failed" else None)
 
@@ -71,7 +71,7 @@ def test_one_launch_that_failed_fails_the_point() -> None:
     point = only(log(pingpong(SIX)), log(bad), log(pingpong(SIX)))
     assert (point.status, point.reason, point.mismatch) == ("failed", "differs", wrong)
     assert (point.launches, point.samples) == (2, 2 * len(SIX))
-    assert point.bandwidth_Bps is None
+    assert point.rate is None
 
 
 def test_a_speedup_over_launches_is_formed_within_each() -> None:

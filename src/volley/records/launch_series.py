@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from array import array
+from calendar import timegm
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from functools import cached_property
 from itertools import chain, repeat
 from operator import attrgetter
-from typing import Any
 
 import msgspec
 
@@ -19,8 +19,9 @@ from volley.errors import UserError
 from volley.machine.variables import OF_ONE_JOB
 from volley.records.command_again import launches_asked, options_apart
 from volley.records.plan import Plan
-from volley.records.record_types import End, Run, Transport
+from volley.records.record_types import Run, Transport
 from volley.records.run_log import Observable, RecordedBenchmark, RunLog
+from volley.records.saved_runs import TIME
 from volley.text import escape_controls, grouped, join_few, join_words, shortened
 from volley.units import format_cpulist, numbered
 
@@ -51,8 +52,10 @@ class LaunchSeries:
         spans = []
         for logs in grouped(self.logs, lambda log: log.file).values():
             with contextlib.suppress(ValueError):  # not a time
-                walls = [_wall(log.run, log.end) for log in logs if log.run and log.end]
-                begun_s, lasted_s = min(walls)[0], max(end for _, end in walls) - min(walls)[0]
+                ended = ((log.run.started_at, log.end) for log in logs if log.run and log.end)
+                known = [(timegm(time.strptime(at, TIME)), end) for at, end in ended]
+                begun_s = min(begun for begun, _ in known)
+                lasted_s = max(begun + end.elapsed_s for begun, end in known) - begun_s
                 waits = [log.times and log.times.gap_s for log in logs[1:]]
                 in_turn = [log.number for log in logs] == list(range(logs[0].number, logs[0].number + len(logs)))
                 if in_turn and None not in (*waits, logs[0].times):
@@ -69,20 +72,6 @@ class LaunchSeries:
             if transport.transport not in found or found[transport.transport].available:
                 found[transport.transport] = transport
         return found
-
-    def describe_runs(self) -> list[dict[str, Any]]:
-        """Return the common records of each launch, without results, for JSON."""
-        shown = ("complete", "problems", "run", "settings", "hardware", "transports", "end")
-        return [
-            {"file": log.file, "launch": log.number, **{name: getattr(log, name) for name in shown}}
-            for log in self.logs
-        ]
-
-
-def _wall(run: Run, end: End) -> tuple[float, float]:
-    """Return when a launch began and ended by the clock, in seconds since 1970."""
-    begun = datetime.strptime(run.started_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
-    return begun, begun + end.elapsed_s
 
 
 Conditions = Mapping[str, Hashable]
@@ -108,13 +97,12 @@ def software(run: Run) -> Conditions:
 
 def conditions(log: RunLog) -> Conditions:
     """Return where a launch ran, with which programs and settings; nothing is known of one without a ``run`` record."""
-    run = log.run
+    run, settings = log.run, log.settings
     if run is None:
         return {}
     devices = [rank.device for rank in run.ranks if rank.device]
     before = [record for record in log.hardware if record.when == "before"]
     typed = str([run.plan.launch.get("command"), run.plan.launch.get("asked")])  # perhaps of a file that somebody wrote
-    settings = log.settings
     return {
         "host": tuple(rank.host for rank in run.ranks),
         "CPU": tuple(rank.cpu for rank in run.ranks),
@@ -131,21 +119,17 @@ def conditions(log: RunLog) -> Conditions:
     }
 
 
-def conditions_key(log: RunLog, ignored: Collection[str] = ()) -> Hashable:
-    """Return what is equal for launches under the same conditions, and only for these."""
-    return frozenset((name, value) for name, value in conditions(log).items() if name not in ignored)
-
-
 OF_THE_NODE = ("driver", "power limit", "governor", "boost")
 """Conditions that some launches do not record, such as those without GPU memory."""
 
 
 def under_same_conditions(logs: Iterable[RunLog], ignored: Collection[str] = ()) -> list[list[RunLog]]:
     """Group launches under the same conditions; one that does not record the state of the node fits any one state."""
-    logs = list(logs)
-    known = [conditions(log) for log in logs]
-    single = {name for name in OF_THE_NODE if len({each[name] for each in known if each.get(name)}) <= 1}
-    return list(grouped(logs, lambda log: conditions_key(log, {*ignored, *single})).values())
+    known = [(log, conditions(log)) for log in logs]
+    single = {name for name in OF_THE_NODE if len({each[name] for _, each in known if each.get(name)}) <= 1}
+    keys = {name for _, each in known for name in each} - single.union(ignored)
+    alike = grouped(known, lambda each: frozenset((name, each[1].get(name)) for name in keys))
+    return [[log for log, _ in those] for those in alike.values()]
 
 
 def differing(found: Sequence[Conditions]) -> list[str]:
@@ -168,9 +152,10 @@ def _shown(found: Conditions, name: str) -> str:
     )
 
 
-def request_of(log: RunLog) -> Hashable:
+def request_of(plan: Plan) -> Hashable:
     """Return what was asked for, however it was launched."""
-    return log.run and encoded(msgspec.structs.replace(log.run.plan, launch={}, excluded={}, budget_s=None))
+    asked = msgspec.structs.replace(plan, launch={}, excluded={}, budget_s=None)
+    return msgspec.json.encode(asked, order="sorted")
 
 
 _OF_THE_TIME = {"ci", "point_time_s", "size_time_s", "min_visits", "rounds", "repeats", "samples", "time_s"}
@@ -203,10 +188,6 @@ def way_of(log: RunLog) -> Conditions:
 
 def way_key(log: RunLog) -> Hashable:
     return frozenset(way_of(log).items())
-
-
-def encoded(plan: Plan) -> bytes:
-    return msgspec.json.encode(plan, order="sorted")
 
 
 Key = tuple[str, str, str]
@@ -305,17 +286,18 @@ def launches_of(logs: Sequence[RunLog], benchmark: str) -> list[RunLog]:
 
 
 def series_of(
-    logs: Iterable[RunLog], request: Callable[[RunLog], Hashable] = request_of, *, any_placement: bool = False
+    logs: Iterable[RunLog], request: Callable[[RunLog], Hashable] | None = None, *, any_placement: bool = False
 ) -> list[LaunchSeries]:
     """Group the launches of the same request under the same conditions, in order of appearance.
 
     Args:
         logs: the launches; one without a ``run`` record is a series of its own.
-        request: returns what launches of one series have in common besides their conditions.
+        request: returns what launches of one series have in common besides their conditions; default: their request.
         any_placement: launches on other cores belong together too.
     """
     ignored = {"placement"} if any_placement else set()
-    requests = grouped(logs, lambda log: request(log) if log.run else id(log))
+    of = request or (lambda log: log.run and request_of(log.run.plan))
+    requests = grouped(logs, lambda log: of(log) if log.run else id(log))
     found = []
     for same in requests.values():
         series = under_same_conditions(same, ignored)

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from volley.report.cells import cells_of, written
 from volley.report.csv import text_of
+from volley.report.json import described
 from volley.report.model import Cell, Chart, Column, Data, Report, Row, Table
 from volley.report.svg import with_dark_scheme
 from volley.report.vega_lite import MAX_SHOWN, specification
@@ -162,7 +163,7 @@ def _results(data: Data) -> Table:
 
 
 def _environment(report: Report) -> Table:
-    first = msgspec.to_builtins(report.runs[0]) if report.runs else {}
+    first = msgspec.to_builtins(described(report.runs[0])) if report.runs else {}
     keys = [Column("key", align="left"), Column("value", align="left")]
     return Table(keys, [[key, Cell(text=text)] for key, text in _flat("", first)])
 

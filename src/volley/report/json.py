@@ -19,7 +19,9 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     """
     out.write(f'{{\n"schema": {SCHEMA},\n"series": [')
     for number, report in enumerate(reports):
-        out.write(f'{"," if number else ""}\n{{\n"runs": {_text(report.runs, indent=2)},\n"data": [')
+        out.write(
+            f'{"," if number else ""}\n{{\n"runs": {_text(list(map(described, report.runs)), indent=2)},\n"data": ['
+        )
         for place, row in enumerate(report.data.rows):
             out.write(f"{',' if place else ''}\n{_text(row)}")
         out.write("\n]")
@@ -28,6 +30,12 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
             out.write(f",\n{_text(name)}: {_text(value, indent=2)}")
         out.write("\n}")
     out.write("\n]\n}\n")
+
+
+def described(log: Any) -> dict[str, Any]:
+    """Return the common records of a launch (``volley.records.run_log.RunLog``), without results."""
+    names = ("complete", "problems", "run", "settings", "hardware", "transports", "end")
+    return {"file": log.file, "launch": log.number, **{name: getattr(log, name) for name in names}}
 
 
 _FINITE = json.JSONDecoder(parse_constant=lambda _: None)

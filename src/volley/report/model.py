@@ -272,7 +272,7 @@ class Report:
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """What else may tell its results from those of another report (cold_cache, element): further columns of CSV."""
     runs: Sequence[Any] = ()
-    """The common records of each launch, without samples; JSON only."""
+    """The launches: JSON and pages have their common records, without samples."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Additional data by name; JSON only."""
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -98,14 +98,14 @@ def reports_of(found: Results) -> list[Report]:
 
 def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
     """Return benchmark, files, hosts, the start of the first launch, and the numbers of the launches in each file."""
-    known = [each["run"] for each in report.runs if each["run"]]
-    files = grouped(report.runs, itemgetter("file"))
+    known = [each.run for each in report.runs if each.run]
+    files = grouped(report.runs, attrgetter("file"))
     return {
         "benchmark": benchmark.name,
         "run": " ".join(files),
         "host": " ".join(hosts_of(rank for run in known for rank in run.ranks)),
         "date": min((run.started_at for run in known), default=""),
-        "launch": " ".join(format_cpulist(each["launch"] for each in runs) for runs in files.values()),
+        "launch": " ".join(format_cpulist(each.number for each in runs) for runs in files.values()),
     }
 
 

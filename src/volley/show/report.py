@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from volley.benchmarks import BENCHMARKS
 from volley.command import option_values
@@ -54,9 +54,9 @@ class ReportOptions(Options):
 _NOTE = "from the records of the run: these name no CPUs and no PCIe switches; volley topo draws them"
 
 
-def pictures_of(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    for launch in runs:
-        run, found = launch["run"], next((each for each in launch["hardware"] if len(each.gpus) > 1), None)
+def pictures_of(logs: Sequence[RunLog]) -> Iterator[tuple[str, str]]:
+    for log in logs:
+        run, found = log.run, next((each for each in log.hardware if len(each.gpus) > 1), None)
         if run is None or found is None or len({rank.host for rank in run.ranks}) > 1:
             continue
         topology = topology_of(found)
@@ -65,7 +65,7 @@ def pictures_of(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         if len(set(numbers)) < 2:
             yield "the GPUs", picture(topology)
             return
-        for transport in launch["transports"]:
+        for transport in log.transports:
             if transport.available and transport.memory == "device" and transport.transport in TRANSPORTS:
                 with suppress(UserError):  # the records do not tell the path
                     path = path_of(topology, transport.transport, numbers)

@@ -60,7 +60,7 @@ def report(result: JacobiResults) -> Report:
             )
         ),
         data=data_of(_QUANTITIES, [name for each in _QUANTITIES[:9] for name in each.names], solutions),
-        runs=series.describe_runs(),
+        runs=series.logs,
     )
 
 

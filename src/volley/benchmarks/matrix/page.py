@@ -68,7 +68,7 @@ def report(results: MatrixResults) -> Report:
             heat_map(case) for case in cases if np.count_nonzero(~np.isnan(case.times_s)) + len(case.unmeasured) > 1
         ],
         data=_data(results),
-        runs=series.describe_runs(),
+        runs=series.logs,
         extra={
             "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.gpus.devices],
             "no_peer_access": results.unreachable,

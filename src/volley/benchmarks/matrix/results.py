@@ -29,7 +29,7 @@ from volley.benchmarks.matrix.cases import (
 )
 from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
 from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, slow_groups
-from volley.records.launch_series import OF_THE_NODE, LaunchSeries, conditions_key, encoded, request_of, series_of
+from volley.records.launch_series import OF_THE_NODE, LaunchSeries, conditions, request_of, series_of
 from volley.records.plan import Plan
 from volley.records.record_types import Run
 from volley.records.run_log import Observable, RunLog
@@ -105,15 +105,15 @@ def _request() -> Callable[[RunLog], Hashable]:
     def request(log: RunLog) -> Hashable:
         if log.run is None or not isinstance(log.run.plan.options, RankMatrixPlan):
             gpus = (device.uuid for record in log.of(GpuMatrixGpus) for device in record.devices)
-            return request_of(log), tuple(sorted(gpus))
+            return log.run and request_of(log.run.plan), tuple(sorted(gpus))
         # Launches that repeat each other differ in these.
         options = msgspec.structs.replace(log.run.plan.options, pairs=[], repeats=1, samples=False)
-        plan = msgspec.structs.replace(log.run.plan, options=options, budget_s=None, launch={}, excluded={})
-        own = encoded(plan)
+        plan = msgspec.structs.replace(log.run.plan, options=options)
+        own = request_of(plan)
         any_part = msgspec.structs.replace(options, latency_sizes_bytes=[], bandwidth_sizes_bytes=[])
         machine = (
-            conditions_key(log, OF_THE_NODE),
-            encoded(msgspec.structs.replace(plan, options=any_part, transports=[])),
+            frozenset((name, value) for name, value in conditions(log).items() if name not in OF_THE_NODE),
+            request_of(msgspec.structs.replace(plan, options=any_part, transports=[])),
         )
         earlier = wholes.setdefault(machine, {})
         if not log.run.plan.options.pairs:

@@ -246,7 +246,7 @@ def report(result: Rates) -> Report:
         findings=Later(lambda: (*broken(result.points, result.series.plan), *_most(result))),
         details=Later(lambda: report_parts.one_launch_note(result.series, names)),
         data=data_of(QUANTITIES, KEYS, result.points),
-        runs=result.series.describe_runs(),
+        runs=result.series.logs,
     )
 
 

@@ -119,7 +119,7 @@ def report_of(
         details=Later(lambda: details(result, ucx_operation)),
         summary=lambda: overview(result),
         data=data_of(quantities, keys, result.points),
-        runs=series.describe_runs(),
+        runs=series.logs,
         extra={
             "curves": Later(
                 lambda: (_curve(points[0], curve) for points, curves in result.with_curves for curve in curves)

@@ -78,6 +78,6 @@ def report(series: LaunchSeries) -> Report:
         tables=[each for each in (table, start) if each.rows],
         notes=list(report_parts.notes_of(series, ())),
         data=data_of(as_they_are(*COLUMNS), ("transport",), transports),
-        runs=series.describe_runs(),
+        runs=series.logs,
         extra={"start": [{"step": each.name, "time_s": each.time.median} for each in steps]} if steps else {},
     )

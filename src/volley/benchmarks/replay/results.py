@@ -196,7 +196,7 @@ def report(result: ReplayResult) -> Report:
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
         notes=[*_notes(result), *report_parts.notes_of(series, ("replay",), doubts=report_parts.noisy(series, judged))],
         data=data_of(QUANTITIES, ("call",), result.calls),
-        runs=series.describe_runs(),
+        runs=series.logs,
     )
 
 
