@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -17,8 +17,8 @@ def doc(description: str, **limits: Any) -> Meta:
     return Meta(description=description, **limits)
 
 
-PLAN_VERSION = 2
-RECORD_VERSION = 2
+PLAN_VERSION: Final = 2
+RECORD_VERSION: Final = 2
 
 Count = Annotated[int, Meta(ge=1, le=LARGEST_COUNT)]
 Window = Annotated[int, Meta(ge=1, le=LARGEST_WINDOW)]
@@ -29,7 +29,7 @@ Seconds = Annotated[float, Meta(ge=0, le=LONGEST_S)]
 PositiveSeconds = Annotated[float, Meta(ge=SHORTEST_S, le=LONGEST_S)]
 PositiveNumber = Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)]
 Number = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
-Version = Annotated[int, Meta(ge=1)]
+Version = Literal[2]
 
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

@@ -86,7 +86,7 @@ def test_the_schema_refuses_what_the_types_refuse(changes: dict[str, object]) ->
 
 def typed(document: str) -> tuple[Plan, object]:
     plan = msgspec.json.decode(document, type=Plan)
-    return plan, msgspec.convert(plan.options, named(plan.benchmark).plan_type)
+    return plan, msgspec.convert(plan.options, named(plan.benchmark).plan.load())
 
 
 FOR_OTHERS = sorted({row.command for rows in other_programs.SUITES.values() for row in rows if row.command})

@@ -19,7 +19,6 @@ from volley.statistics.launches import (
     enough,
     groups,
     of_observations,
-    over_launches,
     ratio,
 )
 
@@ -35,9 +34,9 @@ def repeated(*medians: float, first: int = 1) -> Repeated:
 
 
 def test_one_launch_has_the_interval_of_its_samples_and_does_not_call_it_one_over_launches() -> None:
-    assert over_launches([SIX]) == replace(estimate(SIX), kind="within")
-    assert over_launches([SIX[:5]]) == estimate(SIX[:5])
-    assert over_launches([[1.0]]).kind == "single"
+    assert Repeated.of({1: SIX}).estimate == replace(estimate(SIX), kind="within")
+    assert Repeated.of({1: SIX[:5]}).estimate == estimate(SIX[:5])
+    assert Repeated.of({1: [1.0]}).estimate.kind == "single"
 
 
 @pytest.mark.parametrize(("count", "part"), [(3, 2.0), (4, 0.65), (5, 0.3), (6, 0.1)])

@@ -49,7 +49,7 @@ def test_golden_records_follow_the_schema(path: Path) -> None:
 def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
     Draft202012Validator(json.loads((SCHEMA / "plan.schema.json").read_text())).validate(json.loads(path.read_bytes()))
     plan = msgspec.json.decode(path.read_bytes(), type=Plan)
-    msgspec.convert(plan.options, named(plan.benchmark).plan_type)
+    msgspec.convert(plan.options, named(plan.benchmark).plan.load())
 
 
 @names

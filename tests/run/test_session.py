@@ -140,7 +140,7 @@ def test_a_job_of_our_own_inside_a_foreign_one_forgets_the_foreign_one(
     assert "SLURM_" not in seen
 
 
-TIMED = [each.name for each in BENCHMARKS if each.record_types and not each.local and each.name != "replay"]
+TIMED = [each.name for each in BENCHMARKS if each.records and not each.local and each.name != "replay"]
 """A replay takes as long as what was recorded."""
 
 

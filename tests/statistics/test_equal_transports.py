@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from example_records import log, pingpong, transport
-from volley.benchmarks.points.findings import slower_than_needed
+from volley.benchmarks.points.findings import findings
 from volley.benchmarks.points.notes import details
 from volley.benchmarks.points.results import results
 from volley.records.run_log import RunLog
@@ -68,7 +68,7 @@ def sweep(draw: random.Random, noise: Callable[[random.Random], Logarithm], laun
 
 def claims(logs: list[RunLog]) -> list[str]:
     (result,) = results(logs)
-    notes = [*details(result, ""), *slower_than_needed(result.points, result.series.plan, "")]
+    notes = [*details(result, ""), *findings(result, "")]
     undecided = f"fastest: {', '.join(NAMES[:-1])} or {NAMES[-1]} (undecided) at every size"
     words = ("fastest", "is faster", "times as long")
     return [note.text for note in notes if note.text != undecided and any(word in note.text for word in words)]

@@ -259,7 +259,7 @@ class Command:
 
     def _given(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the given options by name: a truth value for a flag, else a list of words."""
-        parser = _Parser(self.title)
+        parser = _Parser(prog=self.title, add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
         parser.add_argument("-h", "--help", action=_Help, nargs=0)
         known = self.declared()
         for each in known:
@@ -311,10 +311,7 @@ class _Help(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises an error as one sentence; its result holds only the given options."""
-
-    def __init__(self, title: str) -> None:
-        super().__init__(prog=title, add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    """Raises an error as one sentence."""
 
     def error(self, message: str) -> NoReturn:
         text = escape_controls(message).removeprefix("argument ").rstrip(".")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, repeat
 from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -42,6 +43,11 @@ class LaunchSeries:
     @property
     def plan(self) -> Plan | None:
         return self.run.plan if self.run else None
+
+    @property
+    def launch(self) -> Mapping[str, Any]:
+        """What the front end knew about the launch."""
+        return self.run.plan.launch if self.run else {}
 
     @property
     def span_s(self) -> float | None:

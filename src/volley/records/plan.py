@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from volley.command.options import JobOptions, SamplingOptions
-from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, Version, doc
+from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, doc
 
 OUT_OF_TIME = "the time budget was too short"
 """The engine's reason for a point that it skipped because the budget was over (engine/src/record/plan.hpp)."""
@@ -43,7 +43,7 @@ class Sampling(Frozen, frozen=True, kw_only=True):
 class Plan(Frozen, frozen=True, kw_only=True):
     """What to measure.  One JSON document, validated before any rank measures."""
 
-    plan: Annotated[Version, doc("version of this document.")] = PLAN_VERSION
+    plan: Annotated[Literal[2], doc("version of this document.")] = PLAN_VERSION
     benchmark: Annotated[str, doc("its name; `options` is what this benchmark reads.")]
     world_size: Annotated[Count, doc("ranks expected; the engine refuses a job of any other size.")] = 2
     transports: Annotated[

@@ -61,12 +61,10 @@ class LineReader:
 
     def __init__(self, benchmarks: Sequence[RecordedBenchmark]) -> None:
         self._benchmarks = {each.name: each for each in benchmarks}
-        self._known: dict[Any, None] = dict.fromkeys(COMMON)
         self._load(*benchmarks[: len(benchmarks) == 1])
 
     def _load(self, *benchmarks: RecordedBenchmark) -> None:
-        self._known |= dict.fromkeys(each for benchmark in benchmarks for each in benchmark.record_types)
-        self._decoder = _decoder(tuple(self._known))
+        self._decoder = _decoder((*COMMON, *(each.load() for benchmark in benchmarks for each in benchmark.records)))
 
     def _decoded(self, line: bytes) -> Any:
         try:
@@ -88,8 +86,6 @@ class LineReader:
                 kind = text.partition("'")[2].partition("'")[0]
                 text = f"volley has no record {kind!r}; its files are lines that begin each launch with a record 'run'"
             raise RecordError(text) from None
-        plan = {"plan": record.plan.plan} if isinstance(record, Run) else {}
-        _refuse_versions({"version": record.version, "plan": plan})
         return self._with_options(record) if isinstance(record, Run) else record
 
     def _with_options(self, run: Run) -> Run:
@@ -99,7 +95,7 @@ class LineReader:
             raise RecordError(f"plan.benchmark: there is no benchmark {name!r}")
         self._load(benchmark)
         try:
-            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, benchmark.plan_type))
+            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, benchmark.plan.load()))
         except msgspec.ValidationError as error:
             raise RecordError(why_unreadable(error, within="plan.options")) from None
         return msgspec.structs.replace(run, plan=plan)
@@ -137,23 +133,26 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
+        record, problem = None, ""
         try:
             record = read(line)
         except VersionError as error:
             refused.append(f"line {number}: {error}")
             continue
         except RecordError as error:
-            if number < len(lines):  # else it is the last line and truncated
-                _current(logs, name).problems.append(f"line {number}: {error}")
+            if number == len(lines):  # the last line is truncated
+                continue
+            problem = f"line {number}: {error}"
+        if isinstance(record, Run) or not logs:
+            logs.append(RunLog(file=name, number=len(logs) + 1))
+        if record is None:
+            logs[-1].problems.append(problem)
             continue
         records += 1
-        if isinstance(record, Run):
-            logs.append(RunLog(file=name, number=len(logs) + 1))
-            plan = record.plan
-            if "asked" not in plan.launch:  # another program wrote the plan, or an earlier volley
-                options = next(each.options for each in benchmarks if each.name == plan.benchmark)
-                plan.launch["asked"] = options_of(plan, options)
-        _current(logs, name).add(record, f"line {number}: ")
+        if isinstance(record, Run) and "asked" not in record.plan.launch:  # another program, or an earlier volley
+            options = next(each.options for each in benchmarks if each.name == record.plan.benchmark)
+            record.plan.launch["asked"] = options_of(record.plan, options)
+        logs[-1].add(record, f"line {number}: ")
     shown = escape_controls(name)
     if not data.strip():
         raise UserError(f"{shown} is empty: no records were written to it")
@@ -176,13 +175,6 @@ def _no_records(data: bytes, shown: str, problems: Sequence[str]) -> str:
             return f"{shown} is {program}, which volley does not read: {command} measures the same"
     why = next(iter(problems), "the file ends within its first line")
     return f"{shown} contains no volley records ({why}): name a file that volley wrote, see volley list"
-
-
-def _current(logs: list[RunLog], name: str) -> RunLog:
-    """Return the run that is being read; a new one without a ``run`` record if none has begun."""
-    if not logs:
-        logs.append(RunLog(file=name))
-    return logs[-1]
 
 
 _LOOK_BYTES = 4096
@@ -233,7 +225,7 @@ def read_all(words: Sequence[str], benchmarks: Sequence[RecordedBenchmark]) -> t
 
 def without_repeats(logs: Sequence[RunLog], *, quiet: bool = False) -> list[RunLog]:
     """Return each launch once, a complete copy where there is one; standard error says how many are repeated."""
-    copies = grouped(logs, lambda log: encode_line(log.run) if log.run else id(log))
+    copies = grouped(logs, lambda log: msgspec.json.encode(log.run) if log.run else id(log))
     repeats = len(logs) - len(copies)
     if repeats and not quiet:
         print(f"volley: the records repeat {count(repeats, 'launch')}, which volley counts once", file=sys.stderr)

@@ -22,10 +22,10 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
     for number, report in enumerate(reports):
         first, *others = report.heading or [""]
         blocks = [f"## {_text(first)}"]
-        if overview := details.overview_of(report):
-            blocks += _overview(overview, report, details.command)
+        if report.overview and not details.full:
+            blocks += _overview(report.overview, report, details.command)
         else:
-            blocks += map(_text, (*others, *([report.overview.line] if details.full and report.overview else [])))
+            blocks += map(_text, (*others, *([report.overview.line] if report.overview else [])))
             blocks += [block for table in details.tables_of(report) for block in _table(table)]
             blocks += _notes(report.sentences)
         out.write("\n" * bool(number) + "\n\n".join(filter(None, blocks)) + "\n")

@@ -307,9 +307,6 @@ class Details:
     color: bool | None = None
     """``None``: in colour if the output is a terminal and NO_COLOR is not set."""
 
-    def overview_of(self, report: Report) -> Overview | None:
-        return None if self.full else report.overview
-
     def tables_of(self, report: Report) -> list[Table]:
         return [table for table in report.tables if table.rows and (self.full or not table.model)]
 

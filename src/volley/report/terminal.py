@@ -57,12 +57,12 @@ def render(reports: Sequence[Report], out: TextIO, details: Details = USUAL) -> 
             console.print()
         for line in report.heading[:1]:
             print_line(console, line, "bold")
-        if overview := details.overview_of(report):
-            _print_overview(console, overview, report, details.command)
+        if report.overview and not details.full:
+            _print_overview(console, report.overview, report, details.command)
             continue
         for line in report.heading[1:]:
             print_line(console, line, "dim")
-        if details.full and report.overview:
+        if report.overview:
             print_line(console, report.overview.line, "")
         tables = details.tables_of(report)
         for table, following in zip_longest(tables, tables[1:]):
@@ -163,8 +163,11 @@ class _Strip:
         self.widths = [
             max(map(len, (*header, *rows)), default=0) for header, rows in zip(self.headers, texts, strict=True)
         ]
+        self.width = sum(width + GAP for width in self.widths)
         if self.title:  # one more blank between groups, and room for the title
-            self.widths[0] += max(GAP, len(self.title) - self.width + GAP)
+            more = max(GAP, len(self.title) - self.width + GAP)
+            self.widths[0] += more
+            self.width += more
         # Pad here: Rich would strip the blanks that align the decimal points.
         self.cells = [
             [
@@ -173,10 +176,6 @@ class _Strip:
             ]
             for these_texts, these_cells, column, width in zip(texts, cells, columns, self.widths, strict=True)
         ]
-
-    @property
-    def width(self) -> int:
-        return sum(width + GAP for width in self.widths)
 
 
 def _print_table(console: Console, table: Table, following: Table | None = None) -> None:

@@ -34,7 +34,9 @@ class Benchmark:
     the first one that is ``wanted`` runs."""
     aliases: tuple[str, ...] = ()
     plan: Lazy
+    """The type of its part of the plan."""
     records: tuple[Lazy, ...]
+    """The types of its records."""
     jobs: Callable[[Any, JobContext], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""
@@ -67,11 +69,3 @@ class Benchmark:
     def joins(self, job: JobOptions) -> bool:
         """Return whether, inside a foreign launcher, its ranks become the ranks of this benchmark."""
         return not self.local and job.launcher == "auto"
-
-    @property
-    def plan_type(self) -> Any:
-        return self.plan.load()
-
-    @property
-    def record_types(self) -> tuple[Any, ...]:
-        return tuple(each.load() for each in self.records)

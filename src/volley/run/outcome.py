@@ -82,7 +82,7 @@ def judge(
         return RunOutcome(EXIT_FAILED, _with_launcher_text(why, ending, doctor))
     if measured_before and {*log.statuses} == {"skipped"}:  # there was no time for another launch
         return RunOutcome(EXIT_GOOD, ends_session=True)
-    if benchmark.record_types and "ok" not in log.statuses:
+    if benchmark.records and "ok" not in log.statuses:
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
         return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}

@@ -17,20 +17,12 @@ from volley.text import count, escape_controls, grouped, join_few, join_words
 from volley.units import format_size
 
 
-def _paths_of(series: LaunchSeries) -> list[RunPath]:
-    return paths.of_plan(series.plan.launch).paths if series.plan else []
-
-
-def _algorithms_of(series: LaunchSeries) -> list[Algorithm]:
-    return paths.of_plan(series.plan.launch).algorithms if series.plan else []
-
-
 def path_at(series: LaunchSeries, transport: str, size_bytes: int, operation: str | None = None) -> str | None:
     """Return the path of messages of a size in words: that of the next smaller size that was tried, if no larger one
     may take another; of an operation also how NCCL made it."""
     made = [
         each.words
-        for each in _algorithms_of(series)
+        for each in paths.of_plan(series.launch).algorithms
         if (each.transport, each.operation, each.size_bytes) == (transport, operation, size_bytes)
     ]
     way = _way_at(series, transport, size_bytes)
@@ -39,7 +31,7 @@ def path_at(series: LaunchSeries, transport: str, size_bytes: int, operation: st
 
 def _way_at(series: LaunchSeries, transport: str, size_bytes: int) -> str | None:
     name = "host" if transport.startswith(LIKE_HOST) else transport
-    those = [path for path in _paths_of(series) if path.transport == name]
+    those = [path for path in paths.of_plan(series.launch).paths if path.transport == name]
     smaller = [path for path in those if path.size_bytes <= size_bytes]
     nearest = max(smaller, key=lambda path: path.size_bytes, default=those[0] if those else None)
     return nearest.words() if nearest and not _untried(those, size_bytes) else None
@@ -52,13 +44,14 @@ def _untried(those: Sequence[RunPath], size_bytes: int) -> bool:
 
 def path_lines(series: LaunchSeries) -> Iterator[str]:
     """Yield lines for the heading: ``host: TCP over eth0 (10 Gbit/s), UCX; the counters … saw 100 % of the bytes``."""
-    run, launch = series.run, series.plan.launch if series.plan else {}
+    run, launch = series.run, series.launch
+    seen = paths.of_plan(launch)
     if run and len({rank.host for rank in run.ranks}) > 1 and (launch.get("inside") or launch.get("paths") == []):
         why = "a launcher started this job" if launch.get("inside") else "the launch that shows it failed"
         yield f"what carried the bytes between the hosts is unknown, because {why}"
     left_out = {each.transport for log in series.logs for each in log.transports if not each.available}
     longest = max(getattr(series.plan and series.plan.options, "sizes_bytes", ()), default=0)
-    for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
+    for name, those in grouped(seen.paths, lambda path: path.transport).items():
         if name in left_out:
             continue
         pairs = grouped(those, lambda path: " to ".join(end.host for end in path.ends))
@@ -66,7 +59,7 @@ def path_lines(series: LaunchSeries) -> Iterator[str]:
         for line, same in alike.items():
             where = f" ({join_few(hosts for hosts, _ in same)})" if len(alike) > 1 else ""
             yield escape_controls(f"{name}{where}: {line}")
-    made = grouped(_algorithms_of(series), lambda each: each.operation)
+    made = grouped(seen.algorithms, lambda each: each.operation)
     for line, operations in grouped(made, lambda operation: _made(made[operation])).items():
         yield escape_controls(f"nccl {join_words(operations)}: {line}")
 
@@ -108,7 +101,7 @@ def _sizes(those: Sequence[RunPath | Algorithm]) -> str:
 def path_findings(series: LaunchSeries) -> Iterator[Note]:
     """Yield what went a slower way than the hosts have: of each transport the largest messages that did."""
     plan, environment = series.plan, series.run.environment if series.run else {}
-    for name, those in grouped(_paths_of(series), lambda path: path.transport).items():
+    for name, those in grouped(paths.of_plan(series.launch).paths, lambda path: path.transport).items():
         slow = [(each, fallback(each[-1], environment, _sizes(each))) for each in _alike(those)]
         for _, found in [each for each in slow if each[1]][-1:]:
             if found and plan:
@@ -120,8 +113,7 @@ def path_findings(series: LaunchSeries) -> Iterator[Note]:
 
 def path_tables(series: LaunchSeries) -> Iterator[Table]:
     """Yield the tables of ``--full``: a row for each transport and size that was looked at, and for each operation."""
-    found = _paths_of(series)
-    made = _algorithms_of(series)
+    seen = paths.of_plan(series.launch)
     counted, idle = "the part of the bytes that the counters of the devices saw", "devices that are up on both hosts"
     columns: dict[Column, Callable[[RunPath], Cell | str | float | None]] = {
         Column("transport", align="left"): lambda path: path.transport,
@@ -139,7 +131,9 @@ def path_tables(series: LaunchSeries) -> Iterator[Table]:
         Column("protocol", align="left"): lambda each: each.protocol,
         Column("channels"): lambda each: each.channels,
     }
-    if found:
-        yield Table.of(columns, found, title="what carried the bytes, in a launch of its own", model=True)
-    if made:
-        yield Table.of(of_operations, made, title="how NCCL makes the operations, in the same launch", model=True)
+    if seen.paths:
+        yield Table.of(columns, seen.paths, title="what carried the bytes, in a launch of its own", model=True)
+    if seen.algorithms:
+        yield Table.of(
+            of_operations, seen.algorithms, title="how NCCL makes the operations, in the same launch", model=True
+        )

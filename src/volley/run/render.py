@@ -72,11 +72,7 @@ def render(
 
 def render_reports(reports: Sequence[Report], format_name: str, out: TextIO, details: Details = USUAL) -> None:
     """Show any reports in one of ``FORMATS``; arguments like those of :func:`render`."""
-    renderer(format_name).render(reports, out, details)
-
-
-def renderer(format_name: str) -> ModuleType:
-    return import_module(f"volley.report.{FORMATS[format_name]}")
+    import_module(f"volley.report.{FORMATS[format_name]}").render(reports, out, details)
 
 
 Results = Sequence[tuple[Benchmark, Sequence[Any]]]
@@ -121,7 +117,7 @@ def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
     """Return the benchmark of a run, from its plan or, without a run record, from the types of its records."""
     types = {type(record) for record in log.records}
     for benchmark in benchmarks:
-        if log.run.plan.benchmark == benchmark.name if log.run else types & set(benchmark.record_types):
+        if log.run.plan.benchmark == benchmark.name if log.run else types & {each.load() for each in benchmark.records}:
             return benchmark
     return benchmarks[0]
 

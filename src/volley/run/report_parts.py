@@ -305,7 +305,7 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
         names = join_words(transport.transport for transport in transports)
         what = f"{names} ({transports[0].summary}) is" if len(transports) == 1 else f"{names} are"
         yield f"{what} unavailable: {reason}".replace(": it ", ": each ", len(transports) > 1)
-    tried = series.plan.launch.get("tried_alone") if series.plan else None
+    tried = series.launch.get("tried_alone")
     for name, transport in series.transports.items():
         if isinstance(tried, list) and name in tried and transport.available and name not in measured:
             yield (
@@ -324,13 +324,10 @@ _MUCH = 0.01
 def machine_notes(series: LaunchSeries) -> Iterator[Note]:
     """Report CPUs that were slow or shared, GPUs that were slow, and errors of memory and links."""
     texts = dict.fromkeys(text for log in series.logs for of in (_sharing, _cpus) for text in of(log))
-    grown = _grown(series)
-    for name, counted in grown.items():
-        if number := round(counted["uncorrected"]):
-            text = f"{name} had {count(number, 'memory error')} that ECC could not correct, during the run"
-            yield finding("BROKEN", f"{text}: do not trust this GPU", "volley doctor", "warning")
-    for text in (*texts, *_library_threads(series), *_stolen(series), *_slowed(series), *_gpus(grown)):
-        yield Note("warning", text)
+    of_gpus = list(_gpus(series))
+    yield from (note for note in of_gpus if note.verdict)
+    yield from (Note("warning", text) for text in (*texts, *_taken(series)))
+    yield from (note for note in of_gpus if not note.verdict)
 
 
 def _sharing(log: RunLog) -> Iterator[str]:
@@ -381,98 +378,72 @@ def _cpus(log: RunLog) -> Iterator[str]:
         yield f"{crowded}; start at most {count(len(cpus), 'rank')} there"
 
 
-def _library_threads(series: LaunchSeries) -> Iterator[str]:
-    """Report the rank on whose core threads of MPI and the transports took most time, and in how many launches."""
-    found: list[tuple[float, int]] = []
+_THREADS = (
+    "MPI's and the transports' threads have no core of their own: those of {rank} took up to {share:.0f} % of the time "
+    "on the core that it measures on{launches}; request more cores than ranks"
+)
+_STOLEN = (
+    "the hypervisor took up to {share:.1f} % of the time of the CPUs of {rank}{launches}: other virtual machines share "
+    "them; measure on a machine with dedicated CPUs"
+)
+
+
+def _taken(series: LaunchSeries) -> Iterator[str]:
+    """Report the rank that lost most time on its core to threads of MPI and the transports, the one whose CPUs a
+    hypervisor used most for something else, and in how many launches."""
+    most: dict[str, list[tuple[float, str]]] = {_THREADS: [], _STOLEN: []}
     for log in series.logs:
-        ranks = {rank.rank for rank in log.run.ranks if len(rank.library_cpus) == 1} if log.run else set()
-        shares = [
-            ((usage.other_threads_cpu_s or 0.0) / usage.elapsed_s, usage.rank)
-            for usage in (log.end.usage if log.end else ())
-            if usage.elapsed_s and usage.rank in ranks
-        ]
-        if "ok" in log.statuses:
-            found += [most for most in (max(shares, default=(0.0, 0)),) if most[0] > _MUCH]
-    if found:
-        share, rank = max(found)
-        launches = _in_launches(len(found), series)
-        yield (
-            f"MPI's and the transports' threads have no core of their own: those of rank {rank} took up to "
-            f"{share * 100:.0f} % of the time on the core that it measures on{launches}; request more cores "
-            "than ranks"
-        )
-
-
-def _in_launches(number: int, series: LaunchSeries) -> str:
-    return f", in {number} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
-
-
-def _stolen(series: LaunchSeries) -> Iterator[str]:
-    """Report the rank whose CPUs a hypervisor used most for something else, and in how many launches it did."""
-    found: list[tuple[float, str]] = []
-    for log in series.logs:
-        hosts = {rank.rank: rank.host for rank in log.run.ranks} if log.run else {}
-        shares = [
-            (usage.steal_ticks / usage.total_ticks, f"rank {usage.rank} on {hosts.get(usage.rank, 'an unknown host')}")
-            for usage in (log.end.usage if log.end else ())
-            if usage.total_ticks and usage.steal_ticks >= _MIN_TICKS
-        ]
-        found += [most for most in (max(shares, default=(0.0, "")),) if most[0] > _MUCH]
-    if found:
-        share, rank = max(found)
-        launches = _in_launches(len(found), series)
-        yield (
-            f"the hypervisor took up to {share * 100:.1f} % of the time of the CPUs of {rank}{launches}: other virtual "
-            "machines share them; measure on a machine with dedicated CPUs"
-        )
+        ranks = {rank.rank: rank for rank in log.run.ranks} if log.run else {}
+        shares: dict[str, list[tuple[float, str]]] = {_THREADS: [], _STOLEN: []}
+        for usage in log.end.usage if log.end else ():
+            rank, name = ranks.get(usage.rank), f"rank {usage.rank}"
+            if rank and len(rank.library_cpus) == 1 and usage.elapsed_s and "ok" in log.statuses:
+                shares[_THREADS].append(((usage.other_threads_cpu_s or 0.0) / usage.elapsed_s, name))
+            if usage.total_ticks and usage.steal_ticks >= _MIN_TICKS:
+                where = f"{name} on {rank.host if rank else 'an unknown host'}"
+                shares[_STOLEN].append((usage.steal_ticks / usage.total_ticks, where))
+        for text, those in shares.items():
+            most[text] += [max(those)] if those and max(those)[0] > _MUCH else []
+    for text, found in most.items():
+        if found:
+            share, who = max(found)
+            launches = f", in {len(found)} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
+            yield text.format(rank=who, share=share * 100, launches=launches)
 
 
 _LINK_ERRORS = {"replay": "replays", "recovery": "recoveries"}
 """CRC errors are left out: healthy H200s count hundreds a minute under load and correct them."""
 
 
-def _slowed(series: LaunchSeries) -> Iterator[str]:
-    """Report GPUs whose clocks were reduced at the end of a run."""
-    slowed = {
-        f"{_name(gpu)} was slowed down at the end of the run: {gpu.slowdowns}": None
-        for log in series.logs
-        for gpu in log.gpus("after")
-        if gpu.slowdowns
-    }
-    yield from slowed
-
-
-def _name(gpu: Gpu) -> str:
-    return f"GPU {gpu.index} ({gpu.name or gpu.uuid})"
-
-
-def _grown(series: LaunchSeries) -> dict[str, dict[str, float]]:
-    """Return what each GPU counted during all launches together."""
-    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+def _gpus(series: LaunchSeries) -> Iterator[Note]:
+    """Report errors of the memory of GPUs and of their links, and GPUs that were slow at the end or for a part of a
+    run: by what each counted during all launches together."""
+    slowed: dict[str, None] = {}
+    grown: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for log in series.logs:
         before = {gpu.uuid: _counters(gpu) for gpu in log.gpus("before")}
         for gpu in log.gpus("after"):
+            name = f"GPU {gpu.index} ({gpu.name or gpu.uuid})"
+            if gpu.slowdowns:
+                slowed[f"{name} was slowed down at the end of the run: {gpu.slowdowns}"] = None
             if (then := before.get(gpu.uuid)) is not None:
-                found[_name(gpu)]["elapsed"] += log.end.elapsed_s if log.end else 0.0
+                grown[name]["elapsed"] += log.end.elapsed_s if log.end else 0.0
                 for counter, now in _counters(gpu).items():
-                    found[_name(gpu)][counter] += max(0.0, now - then.get(counter, now))
-    return found
-
-
-def _gpus(grown: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    """Report GPUs that were slow for a part of the run, and errors of their links."""
+                    grown[name][counter] += max(0.0, now - then.get(counter, now))
+    yield from (Note("warning", text) for text in slowed)
     for name, counted in grown.items():
+        if number := round(counted["uncorrected"]):
+            text = f"{name} had {count(number, 'memory error')} that ECC could not correct, during the run"
+            yield finding("BROKEN", f"{text}: do not trust this GPU", "volley doctor", "warning")
         for cause in ("power", "heat"):
             if counted[cause] > _MUCH * counted["elapsed"]:
                 # The readings before and after a launch are farther apart than the launch is long.
                 share = min(counted[cause] / counted["elapsed"], 1.0) if counted["elapsed"] else 1.0
-                yield (
-                    f"{name} ran below its clocks for {share * 100:.0f} % of the run because of {cause}: "
-                    "look at nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"
-                )
-        links = [f"{counted[kind]:.0f} {words}" for kind, words in _LINK_ERRORS.items() if counted[kind]]
-        if links:
-            yield f"{name} had NVLink errors during the run ({join_words(links)}): see nvidia-smi nvlink -e and dmesg"
+                text = f"{name} ran below its clocks for {share * 100:.0f} % of the run because of {cause}"
+                yield Note("warning", f"{text}: look at nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+        if links := [f"{counted[kind]:.0f} {words}" for kind, words in _LINK_ERRORS.items() if counted[kind]]:
+            text = f"{name} had NVLink errors during the run ({join_words(links)})"
+            yield Note("warning", f"{text}: see nvidia-smi nvlink -e and dmesg")
 
 
 def _counters(gpu: Gpu) -> dict[str, float]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -437,9 +438,7 @@ class Session:
 
 def _load_pages(benchmark: Benchmark, format_name: str) -> None:
     """Import the report modules before the ranks measure: a later import would disturb them."""
-    from volley.run import render  # noqa: PLC0415  start-up: the engine starts first
-
-    if format_name in FORMATS:
-        render.renderer(format_name)
+    for name in ("run.render", *(f"report.{FORMATS[each]}" for each in (format_name,) if each in FORMATS)):
+        import_module(f"volley.{name}")
     for each in (benchmark.results, benchmark.report):
         each.load()

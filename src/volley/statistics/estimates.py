@@ -58,13 +58,9 @@ class Estimate:
 
     def map(self, convert: Callable[[float], float]) -> Estimate:
         """Return the estimate of what a rising or falling function makes of each observation, e.g. of rates."""
-
-        def both(bounds: tuple[float, float]) -> tuple[float, float]:
-            first, second = map(convert, bounds)
-            return min(first, second), max(first, second)
-
-        low, high = both((self.low, self.high))
-        widened = self.widened and both(self.widened)
+        low, high = sorted(map(convert, (self.low, self.high)))
+        first, last = sorted(map(convert, self.widened or (self.low, self.high)))
+        widened = (first, last) if self.widened else None
         return replace(self, median=convert(self.median), low=low, high=high, widened=widened)
 
     @property

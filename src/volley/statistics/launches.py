@@ -67,7 +67,12 @@ class Repeated:
 
     @classmethod
     def of(cls, samples: Mapping[int, Sequence[float]]) -> Repeated:
-        return cls({launch: median(those) for launch, those in samples.items()}, over_launches(list(samples.values())))
+        """Make it of the samples of each launch, at least one, all of them positive."""
+        medians = {launch: median(those) for launch, those in samples.items()}
+        if len(samples) > 1:
+            return cls(medians, of_observations(list(medians.values())))
+        (inside,) = map(estimate, samples.values())
+        return cls(medians, replace(inside, kind="within") if inside.kind == "ci" else inside)
 
 
 @dataclass(frozen=True)
@@ -77,14 +82,6 @@ class Group:
     median: float
     launches: tuple[int, ...]
     """Their numbers."""
-
-
-def over_launches(launches: Sequence[Sequence[float]]) -> Estimate:
-    """Return the estimate from the samples of each launch, all of them positive."""
-    if len(launches) == 1:
-        inside = estimate(launches[0])
-        return replace(inside, kind="within") if inside.kind == "ci" else inside
-    return of_observations([median(samples) for samples in launches])
 
 
 def of_observations(observations: Sequence[float]) -> Estimate:

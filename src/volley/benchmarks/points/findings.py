@@ -89,15 +89,14 @@ def certainty(result: ResultSeries[Any]) -> str:
     parts += [
         f"{point.name} {digits_cell(point.time, 1e6).text} µs" for point in points if point.operation == "barrier"
     ]
-    return "; ".join([*parts, *cold_caches(points, plan)])
+    return "; ".join([*parts, *[COLD_CACHES] * is_cold(points, plan)])
 
 
-def cold_caches(points: Sequence[PointResult], plan: Plan | None) -> list[str]:
-    """Return the words for messages that are in no cache; a barrier has none."""
-    return ["cold caches: messages pass through buffers larger than the caches"] if _cold(points, plan) else []
+COLD_CACHES = "cold caches: messages pass through buffers larger than the caches"
 
 
-def _cold(points: Sequence[PointResult], plan: Plan | None) -> bool:
+def is_cold(points: Sequence[PointResult], plan: Plan | None) -> bool:
+    """Return whether messages are in no cache; a barrier has none."""
     return bool(plan and getattr(plan.options, "cold_cache", False)) and any(point.sized for point in points)
 
 
@@ -106,7 +105,10 @@ def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     plan, points = result.series.plan, [point for point in result.points if point.sends]
     yield from broken(result.points, plan)
     yield from _shares(points)
-    yield from slower_than_needed(points, plan, ucx_operation)
+    # What takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
+    slower = list(_ucx_inversions([point for point in points if point.rate], plan, ucx_operation))
+    slower += violations([point for point in points if not slower or point.transport != AWARE], plan)
+    yield from (replace(note, first=number < MAX_SLOWER) for number, note in enumerate(slower))
 
 
 def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
@@ -185,16 +187,6 @@ def _share(point: PointResult, points: Sequence[PointResult]) -> str:
     return text
 
 
-def slower_than_needed(points: Sequence[PointResult], plan: Plan | None, operation: str) -> list[Note]:
-    """Return what takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
-
-    The arguments are those of ``ucx_ranges``.
-    """
-    found = list(_ucx_inversions([point for point in points if point.rate], plan, operation))
-    found += violations([point for point in points if not found or point.transport != AWARE], plan)
-    return [replace(note, first=number < MAX_SLOWER) for number, note in enumerate(found)]
-
-
 # ------------------------------------------------------------------------------------------ protocols of UCX
 
 
@@ -266,7 +258,7 @@ times as long the point takes."""
 
 def violations(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     """Return the largest violation of each kind by each transport, the largest of all first."""
-    tune = "--cold-cache" if _cold(points, plan) else ""
+    tune = "--cold-cache" if is_cold(points, plan) else ""
     named = (point for point in points if point.transport.partition("/")[0] in _OF_LIBRARIES)
     timed = [point for point in named if point.latency and point.repeated and point.sends]
     tried = grouped([*_by_parts(timed), *_by_size(timed)], lambda each: each[1].transport).values()

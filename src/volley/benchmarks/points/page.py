@@ -10,7 +10,7 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
-from volley.benchmarks.points.findings import certainty, cold_caches, findings, ucx_ranges
+from volley.benchmarks.points.findings import COLD_CACHES, certainty, findings, is_cold, ucx_ranges
 from volley.benchmarks.points.notes import details, doubts, notes_of
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
@@ -74,7 +74,7 @@ QUANTITIES = (
     Quantity("speedup", "×", lambda point: point.speedup, bounds=BOUNDED), *as_they_are("speedup_over"),
     Quantity("speedup_interval", "", lambda point: point.speedup and point.speedup.kind),
     TIME, *as_they_are("of_line_rate"),
-    Quantity("line_rate", "GB/s", lambda point: point.line_rate_Bps, csv=False),
+    Quantity("line_rate", "GB/s", lambda point: point.line_rate and point.line_rate.of(point.direction), csv=False),
     Quantity("groups", "", lambda point: [{"time_s": group.median, "launches": group.launches}
                                           for group in point.groups], csv=False),
     Quantity("mismatch", "", lambda point: point.mismatch, csv=False),
@@ -188,14 +188,14 @@ def _legend(
     points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
 ) -> Sequence[str]:
     kinds = kinds_of(points)
-    parts = [about(points[0], series.plan, kinds), *cold_caches(points, series.plan)]
+    parts = [about(points[0], series.plan, kinds), *[COLD_CACHES] * is_cold(points, series.plan)]
     if any("%" in column.unit or column.name == "range" for column in columns):
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
     if len(by_transport(points)) > 1 and report_parts.Account.of(points).all_verified:
         parts.append(report_parts.ALL_VERIFIED)
-    if any(point.empty for point in points):
+    if any(point.sized and point.size_bytes == 0 for point in points):
         parts.append("0 B: nothing to compare")
     return ["; ".join(parts)]
 
@@ -292,9 +292,9 @@ def _charts(points: Sequence[PointResult], result: PointSeries, ucx_operation: s
         )
     both = "Bandwidth of both directions together" if sent[0].direction == "bi" else "Bandwidth"
     rates = {
-        point.line_rate_Bps / 1e9: f"line rate of {point.line_rate.over}"
+        point.line_rate.of(point.direction) / 1e9: f"line rate of {point.line_rate.over}"
         for point in sent
-        if point.line_rate and point.line_rate_Bps
+        if point.line_rate
     }
     lines = [ReferenceLine("y", rate, f"{words}: {format_sig(rate, 4)} GB/s") for rate, words in rates.items()]
     marks = [BANDWIDTH.mark(point.size_bytes, point.transport, point) for point in sent]

@@ -18,7 +18,7 @@ from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.statistics.curves import Crossover, Fit, Order, crossovers, fit, half_bandwidth
 from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
-from volley.statistics.launches import Group, Repeated, groups, over_launches, ratio
+from volley.statistics.launches import Group, Repeated, groups, ratio
 from volley.text import grouped
 from volley.units import format_sig, format_size
 
@@ -77,6 +77,8 @@ class PointResult:
     """The records of the launches with numbers; none if one launch failed."""
     repeated: Repeated | None
     """Seconds of half a round trip, or of one window, in each launch; for ``bi`` the slower way of each sample."""
+    time: Estimate | None
+    """The same over all launches; of the samples if there is one launch."""
     speedup: Estimate | None = None
     """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline or either point has
     no numbers."""
@@ -145,16 +147,6 @@ class PointResult:
         """Whether its messages have a size, perhaps 0 B; those of a barrier have none."""
         return bool(self.operation != "barrier")
 
-    @property
-    def empty(self) -> bool:
-        """Whether its messages have no data, so that there is nothing to compare and no bandwidth."""
-        return self.sized and self.size_bytes == 0
-
-    @property
-    def time(self) -> Estimate | None:
-        """Seconds, over all launches; of the samples if there is one launch."""
-        return self.repeated.estimate if self.repeated else None
-
     @cached_property
     def rate(self) -> Estimate | None:
         """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and
@@ -167,7 +159,7 @@ class PointResult:
         """Bytes per second forward and backward if both ranks send at once."""
         both = [point.each_way_s for point in self.measured.values() if point.each_way_s and self.rate]
         one_way = self.size_bytes * (self.window or 1)
-        return [one_way / over_launches(times).median for times in zip(*both, strict=True)] or (None, None)
+        return [one_way / median(list(map(median, times))) for times in zip(*both, strict=True)] or (None, None)
 
     @cached_property
     def tail_s(self) -> dict[str, float]:
@@ -238,13 +230,9 @@ class PointResult:
         return self.rate.median if self.rate else 0.0
 
     @property
-    def line_rate_Bps(self) -> float | None:
-        """The line rate; for ``bi`` of both directions together."""
-        return self.line_rate.of(self.direction) if self.line_rate else None
-
-    @property
     def of_line_rate(self) -> Estimate | None:
-        line = self.line_rate_Bps
+        """Its rate / the line rate; for ``bi`` of both directions together."""
+        line = self.line_rate.of(self.direction) if self.line_rate else None
         return self.rate.map(lambda rate: rate / line) if self.rate and line else None
 
     @property
@@ -254,7 +242,9 @@ class PointResult:
     @property
     def verified(self) -> bool | None:
         """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped, or no data."""
-        return None if self.status == "skipped" or self.empty else self.status == "ok" and self.messages_verified > 0
+        if self.status == "skipped" or (self.sized and self.size_bytes == 0):
+            return None
+        return bool(self.status == "ok" and self.messages_verified > 0)
 
 
 @dataclass(frozen=True)
@@ -338,6 +328,7 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
     record = min(by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
     times = {at: point.times_s for at, point in by_launch.items() if point.status == "ok" and point.times_s}
     good = times if record.status == "ok" else {}
+    repeated = Repeated.of(good) if good else None
     return kind(
         series,
         by_launch,
@@ -345,7 +336,8 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
         launches=len(times),
         samples=sum(map(len, times.values())),
         measured={at: by_launch[at] for at in good},
-        repeated=Repeated.of(good) if good else None,
+        repeated=repeated,
+        time=repeated.estimate if repeated else None,
     )
 
 

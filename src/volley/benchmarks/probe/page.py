@@ -71,7 +71,7 @@ def report(series: LaunchSeries) -> Report:
         [Column("until the plan is read", align="left"), *(each.column() for each in columns)],
         [[step.name, *(each.cell(step) for each in columns)] for step in steps],
     )
-    stack = series.run.plan.launch.get("stack", {}) if series.run else {}
+    stack = series.launch.get("stack", {})
     here = [f"MPI library {stack['mpi_library']}, launcher {stack['mpiexec']}"] if stack.get("mpi_library") else []
     return Report(
         heading=[*report_parts.heading(series, "transports"), *here],

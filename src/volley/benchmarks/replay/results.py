@@ -27,7 +27,7 @@ from volley.report.model import Column, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Forecast, Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import FIRST_LOOK, over_launches
+from volley.statistics.launches import FIRST_LOOK, Repeated
 from volley.text import join_few
 from volley.units import format_sig
 
@@ -153,13 +153,14 @@ def _result(series: LaunchSeries) -> ReplayResult:
     found: list[ReplayedCall] = []
     if points and series.plan:
         plan: ReplayPlan = series.plan.options
-        whole = over_launches([point.pass_s for point in points])
+        whole = Repeated.of({at: point.pass_s for at, point in enumerate(points)}).estimate
         found.append(ReplayedCall(_ONCE, 1, None, whole, len(points)))
         for place, name in enumerate(plan.names):
             times = [[point.call_s[place]] for point in points if point.call_s[place] > 0]
             if times:
                 calls, recorded_s = plan.recorded.calls[place], plan.recorded.median_s[place]
-                found.append(ReplayedCall(f"MPI_{name}", calls, recorded_s, over_launches(times), len(times)))
+                over = Repeated.of(dict(enumerate(times))).estimate
+                found.append(ReplayedCall(f"MPI_{name}", calls, recorded_s, over, len(times)))
     return ReplayResult(series, found, sum(each.checked for each in points), sum(each.wrong for each in points))
 
 
