@@ -12,6 +12,7 @@ import generate
 import other_programs
 from the_command import Command
 from volley.benchmarks import named, read
+from volley.command.commandline import load
 from volley.launch.launchers import PAIR, cores
 from volley.records.plan import Plan
 from volley.report.columns import MEANINGS, base
@@ -86,7 +87,7 @@ def test_the_schema_refuses_what_the_types_refuse(changes: dict[str, object]) ->
 
 def typed(document: str) -> tuple[Plan, object]:
     plan = msgspec.json.decode(document, type=Plan)
-    return plan, msgspec.convert(plan.options, named(plan.benchmark).plan.load())
+    return plan, msgspec.convert(plan.options, load(named(plan.benchmark).plan))
 
 
 FOR_OTHERS = sorted({row.command for rows in other_programs.SUITES.values() for row in rows if row.command})

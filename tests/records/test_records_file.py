@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from example_records import EXAMPLES, PLAN_FILES, RECORD_FILES, golden, log, pingpong, run, transport
 from volley.benchmarks import BENCHMARKS, named
 from volley.benchmarks.pair.results import PingPong
+from volley.command.commandline import load
 from volley.errors import UserError
 from volley.records import records_file
 from volley.records.plan import Plan
@@ -49,7 +50,7 @@ def test_golden_records_follow_the_schema(path: Path) -> None:
 def test_golden_plans_follow_the_schema_and_are_plans(path: Path) -> None:
     Draft202012Validator(json.loads((SCHEMA / "plan.schema.json").read_text())).validate(json.loads(path.read_bytes()))
     plan = msgspec.json.decode(path.read_bytes(), type=Plan)
-    msgspec.convert(plan.options, named(plan.benchmark).plan.load())
+    msgspec.convert(plan.options, load(named(plan.benchmark).plan))
 
 
 @names

@@ -213,17 +213,12 @@ class Command:
     """True if, with these options, the ranks that a foreign launcher started must exec the engine."""
 
     @property
-    def _class(self) -> type[Options]:
-        found: type[Options] = Lazy(self.options).load() if isinstance(self.options, str) else self.options
-        return found
-
-    @property
     def title(self) -> str:
         """The command as typed: ``volley topo``, or ``volley`` for the command without a name."""
         return f"volley {self.name}".strip()
 
     def declared(self) -> list[Option]:
-        return list(declared(self._class))
+        return list(declared(load(self.options)))
 
     def parse(self, words: Sequence[str]) -> Any:
         given = self._given(words)
@@ -233,14 +228,15 @@ class Command:
         }
         direct = {place: value for place, value in values.items() if "." not in place}
         groups = {}
-        for each in dataclasses.fields(self._class):
+        options = load(self.options)
+        for each in dataclasses.fields(options):
             if "group" in each.metadata:
                 start = f"{each.name}."
                 inner = {place.removeprefix(start): value for place, value in values.items() if place.startswith(start)}
                 mine = {**each.metadata["defaults"], **inner}
                 groups[each.name] = each.metadata["group"](**mine, given=frozenset(inner))
         typed = tuple(words for each in asked for words in each.typed(given[each.name]))
-        return self._class(**direct, **groups, given=frozenset(direct), typed=typed)
+        return options(**direct, **groups, given=frozenset(direct), typed=typed)
 
     def words(self, values: Mapping[str, Any]) -> list[str]:
         """Return the words for values by option: ``{"sizes": [8, 64]}`` is ``--sizes=8,64``.
@@ -278,18 +274,23 @@ class Command:
         return {each.name: _of_uses(parser, each, given[each.name]) for each in known if each.name in given}
 
 
+def load(named: Any) -> Any:
+    """Return what a full name stands for, ``volley.batch.script.run``, imported now; anything else is returned as it
+    is."""
+    if not isinstance(named, str):
+        return named
+    module, _, own = named.rpartition(".")
+    return getattr(import_module(module), own)
+
+
 @dataclass(frozen=True)
 class Lazy:
-    """What a full name stands for, ``volley.batch.script.run``, imported when it is called: --help does without."""
+    """A function by its full name, imported when it is called: --help does without."""
 
     name: str
 
-    def load(self) -> Any:
-        module, _, own = self.name.rpartition(".")
-        return getattr(import_module(module), own)
-
     def __call__(self, *arguments: Any) -> Any:
-        return self.load()(*arguments)
+        return load(self.name)(*arguments)
 
 
 class HelpAsked(Exception):  # noqa: N818  it is no error

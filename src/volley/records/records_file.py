@@ -24,6 +24,7 @@ from typing import Any, Union
 
 import msgspec
 
+from volley.command.commandline import load
 from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
 from volley.errors import UserError
 from volley.files import cannot_write, mistaken, read_bounded, refuse_existing
@@ -64,7 +65,7 @@ class LineReader:
         self._load(*benchmarks[: len(benchmarks) == 1])
 
     def _load(self, *benchmarks: RecordedBenchmark) -> None:
-        self._decoder = _decoder((*COMMON, *(each.load() for benchmark in benchmarks for each in benchmark.records)))
+        self._decoder = _decoder((*COMMON, *(load(each) for benchmark in benchmarks for each in benchmark.records)))
 
     def _decoded(self, line: bytes) -> Any:
         try:
@@ -95,7 +96,7 @@ class LineReader:
             raise RecordError(f"plan.benchmark: there is no benchmark {name!r}")
         self._load(benchmark)
         try:
-            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, benchmark.plan.load()))
+            plan = msgspec.structs.replace(run.plan, options=msgspec.convert(run.plan.options, load(benchmark.plan)))
         except msgspec.ValidationError as error:
             raise RecordError(why_unreadable(error, within="plan.options")) from None
         return msgspec.structs.replace(run, plan=plan)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
-from volley.command.commandline import Lazy, Options
+from volley.command.commandline import Options
 from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
@@ -137,8 +137,8 @@ class RecordedBenchmark(Protocol):
     @property
     def options(self) -> type[Options]: ...
     @property
-    def plan(self) -> Lazy: ...
+    def plan(self) -> str: ...
     @property
-    def records(self) -> tuple[Lazy, ...]: ...
+    def records(self) -> tuple[str, ...]: ...
     @property
     def observables(self) -> Callable[[RunLog], Iterable[Observable]]: ...

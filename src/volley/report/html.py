@@ -122,7 +122,7 @@ def _chart(chart: Chart, reports: Sequence[Report], *, narrow: bool) -> dict[str
 
 def _table(table: Table) -> dict[str, Any]:
     groups = [(name, len(list(columns))) for name, columns in groupby(table.columns, key=lambda column: column.group)]
-    rows, legend = list(table.rows), table.lines
+    rows, legend = list(table.rows), table.lines()
     if len(rows) * len(table.columns) > MAX_CELLS:
         rows, legend = [], [*legend, _too_many(len(rows))]
     starts = sorted({0, *table.sections})

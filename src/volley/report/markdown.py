@@ -59,7 +59,7 @@ def _table(table: Table) -> Iterator[str]:
         cells = zip(cells_of(row), table.columns, strict=True)
         lines.append(_row(_inline(written(cell, column)) for cell, column in cells))
     yield "\n".join(lines)
-    yield from map(_text, table.lines)
+    yield from map(_text, table.lines())
 
 
 def _row(cells: Iterable[str]) -> str:

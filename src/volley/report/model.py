@@ -86,11 +86,10 @@ class Table:
         """Return a table with a row for each item; ``columns`` say how each of its cells is made of the item."""
         return cls([*columns], [[cell(item) for cell in columns.values()] for item in items], **about)
 
-    @property
-    def lines(self) -> list[str]:
-        """The legend with the meanings of the columns that are shown."""
+    def lines(self, *, colored: bool = False) -> list[str]:
+        """Return the legend with the meanings of the columns that are shown and, if there are any, of the colours."""
         meanings = "; ".join(dict.fromkeys(column.meaning for column in self.columns if column.meaning))
-        return [*self.legend, *([meanings] if meanings else [])]
+        return [*self.legend, *filter(None, (meanings, self.colors if colored else ""))]
 
 
 Verdict = Literal["", "OK", "SLOW", "SLOW?", "NOISY", "BROKEN"]

@@ -197,13 +197,11 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
             titles = "".join(strip.title.center(strip.width) for strip in block)
             console.print(Text(" " * names.widths[0] + titles.rstrip(), style="bold"), soft_wrap=True)
         _print_block(console, [names, *block], table)
-    for line in _legend(console, table):
-        if not following or line not in _legend(console, _narrowed(following, console.width)):
+    colored = console.color_system is not None
+    below = _narrowed(following, console.width).lines(colored=colored) if following else []
+    for line in table.lines(colored=colored):
+        if line not in below:
             print_line(console, line, "dim")
-
-
-def _legend(console: Console, table: Table) -> list[str]:
-    return [*table.lines, *([table.colors] if table.colors and console.color_system else [])]
 
 
 def _narrowed(table: Table, width: int) -> Table:

@@ -1,7 +1,7 @@
 """The interface between a benchmark and the rest of the front end: what it is called, takes, records and reports.
 
 Each benchmark is in a subpackage of ``volley/benchmarks``.  Its ``__init__`` has the dataclass of its options and its
-:class:`Benchmark`, and imports none of the other modules of the package: the ``Benchmark`` names them with ``Lazy``.
+:class:`Benchmark`, and imports none of the other modules of the package: the ``Benchmark`` names what is in them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Benchmark:
     """The name of its command; by default ``name``, with hyphens.  Benchmarks may share a command and its options:
     the first one that is ``wanted`` runs."""
     aliases: tuple[str, ...] = ()
-    plan: Lazy
-    """The type of its part of the plan."""
-    records: tuple[Lazy, ...]
-    """The types of its records."""
+    plan: str
+    """The full name of the type of its part of the plan."""
+    records: tuple[str, ...]
+    """The full names of the types of its records."""
     jobs: Callable[[Any, JobContext], Jobs]
     """Describes the jobs that options ask for; raises UserError if they do not fit the job, the engine or the
     machine."""

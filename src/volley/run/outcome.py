@@ -69,7 +69,6 @@ def judge(
     is another way to start such a job.  ``measured_before``: an earlier launch of the run measured points.  ``job`` has
     the hosts and the MPI that doctor must look at.
     """
-    doctor = doctor_of(job)
     if log.end is None:
         return _aborted(log, ending, benchmark, hint, job)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
@@ -79,7 +78,7 @@ def judge(
         return RunOutcome(EXIT_MACHINE if cannot else EXIT_FAILED, said)
     if ending.status not in (EXIT_GOOD, EXIT_MACHINE):
         why = f"all points were measured, but {ending.reason()}"
-        return RunOutcome(EXIT_FAILED, _with_launcher_text(why, ending, doctor))
+        return RunOutcome(EXIT_FAILED, _with_launcher_text(why, ending, doctor_of(job)))
     if measured_before and {*log.statuses} == {"skipped"}:  # there was no time for another launch
         return RunOutcome(EXIT_GOOD, ends_session=True)
     if benchmark.records and "ok" not in log.statuses:

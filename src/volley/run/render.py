@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
+from volley.command.commandline import load
 from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
 from volley.files import read_bounded, write_file
@@ -117,7 +118,7 @@ def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
     """Return the benchmark of a run, from its plan or, without a run record, from the types of its records."""
     types = {type(record) for record in log.records}
     for benchmark in benchmarks:
-        if log.run.plan.benchmark == benchmark.name if log.run else types & {each.load() for each in benchmark.records}:
+        if log.run.plan.benchmark == benchmark.name if log.run else types & set(map(load, benchmark.records)):
             return benchmark
     return benchmarks[0]
 

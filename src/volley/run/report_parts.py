@@ -37,11 +37,15 @@ _BINDERS = {"engine": "bound by volley", "launcher": "bound by the launcher", "n
 
 
 def heading(series: LaunchSeries, command: str, *more: str) -> list[str]:
-    """Return the heading of a series: what was measured (``more``: what else of it), then one line for each node."""
+    """Return the heading of a series: what was measured (``more``: what else of it), then one line for each node.
+
+    The options of a plan may have a property ``unusual``: what of them is said here.
+    """
     run = series.run
     if run is None:
         return ["The record that describes the run is missing: machine and MPI are unknown."]
-    parts = [f"volley {command}", *more]
+    unusual = getattr(run.plan.options, "unusual", "")
+    parts = [f"volley {command}", *([unusual] if unusual else []), *more]
     if run.mpi:
         interface = f" ({run.mpi.interface})" if run.mpi.interface else ""
         parts.append(mpi_name(run.mpi.library) + interface)

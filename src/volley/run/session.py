@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from volley.command.commandline import load
 from volley.command.options import FORMATS, BenchmarkOptions
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
@@ -441,4 +442,4 @@ def _load_pages(benchmark: Benchmark, format_name: str) -> None:
     for name in ("run.render", *(f"report.{FORMATS[each]}" for each in (format_name,) if each in FORMATS)):
         import_module(f"volley.{name}")
     for each in (benchmark.results, benchmark.report):
-        each.load()
+        load(each.name)

@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, combinations, pairwise
-from statistics import NormalDist
 
-from volley.statistics.estimates import CONFIDENCE, Estimate, median
-from volley.statistics.launches import Repeated, ratio
+from volley.statistics.estimates import Estimate, median
+from volley.statistics.launches import Repeated, log_half_width, ratio, stricter
 
 MIN_SIZES = 5
 """Two points always lie on the fitted line.  From five sizes on, the median deviation belongs to another point."""
@@ -152,7 +151,7 @@ class Order:
         """Two curves and a size at which the first one is faster for certain."""
         ratios = self._ratios()
         sizes = sorted({size for _, _, size in ratios})
-        own = {place: _half_width(quotient) for place, quotient in ratios.items()}
+        own = {place: log_half_width(quotient) for place, quotient in ratios.items()}
         near = {}
         for number, size in enumerate(sizes):
             start = max(0, min(number - NEIGHBOURS // 2, len(sizes) - NEIGHBOURS))
@@ -161,37 +160,13 @@ class Order:
         together: dict[int, float] = {}
         for place, each in most.items():
             together[place[2]] = max(each, together.get(place[2], 0.0))
-        stricter = _stricter((len(self.curves) - 1) * len(sizes))
+        wider = stricter((len(self.curves) - 1) * len(sizes))
         found = set()
         for (one, other, size), quotient in ratios.items():
-            needed = together[size] if quotient.widened else most[one, other, size] * stricter
+            needed = together[size] if quotient.widened else most[one, other, size] * wider
             if abs(lead := math.log(quotient.median)) > needed:
                 found.add((one, other, size) if lead > 0 else (other, one, size))
         return found
-
-
-def _half_width(quotient: Estimate) -> float:
-    """Return the larger distance from the median to an end of the interval, on a logarithmic scale."""
-    low, high = quotient.interval or (0.0, math.inf)
-    return math.log(max(high / quotient.median, quotient.median / low))
-
-
-def _stricter(comparisons: int) -> float:
-    """Return how many times as wide an interval must be to hold for so many comparisons together."""
-    one, all_of_them = (NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / 2 / number) for number in (1, max(1, comparisons)))
-    return all_of_them / one
-
-
-def above_of_many(quotients: Sequence[Estimate], value: float) -> list[bool]:
-    """Return which of these ratios are above a value, with the intervals of all of them together (``Order``)."""
-    known = [each for each in quotients if each.interval]
-    stricter, widest = _stricter(len(quotients)), max(map(_half_width, known), default=0.0)
-    return [
-        each.interval is not None
-        and each.median > value
-        and math.log(each.median / value) > (widest if each.widened else _half_width(each) * stricter)
-        for each in quotients
-    ]
 
 
 def crossovers(order: Order) -> list[Crossover]:

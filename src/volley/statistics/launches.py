@@ -23,8 +23,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import NormalDist
 
-from volley.statistics.estimates import Estimate, estimate, interval_rank, median
+from volley.statistics.estimates import CONFIDENCE, Estimate, estimate, interval_rank, median
 
 NOMINAL = 0.985
 """What an interval would cover if launches were independent.  Launches that follow each other are not: on CPUs the rank
@@ -165,6 +166,30 @@ def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate 
     if above.kind == below.kind == "within":
         return Estimate(found[0], above.low / below.high, above.high / below.low, 1, "within")
     return Estimate(found[0], found[0], found[0], 1, "single")
+
+
+def log_half_width(quotient: Estimate) -> float:
+    """Return the larger distance from the median to an end of the interval, on a logarithmic scale."""
+    low, high = quotient.interval or (0.0, math.inf)
+    return math.log(max(high / quotient.median, quotient.median / low))
+
+
+def stricter(comparisons: int) -> float:
+    """Return how many times as wide an interval must be to hold for so many comparisons together (Bonferroni)."""
+    one, all_of_them = (NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / 2 / number) for number in (1, max(1, comparisons)))
+    return all_of_them / one
+
+
+def above_of_many(quotients: Sequence[Estimate], value: float) -> list[bool]:
+    """Return which of these ratios are above a value, with the intervals of all of them together."""
+    known = [each for each in quotients if each.interval]
+    wider, widest = stricter(len(quotients)), max(map(log_half_width, known), default=0.0)
+    return [
+        each.interval is not None
+        and each.median > value
+        and math.log(each.median / value) > (widest if each.widened else log_half_width(each) * wider)
+        for each in quotients
+    ]
 
 
 def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:

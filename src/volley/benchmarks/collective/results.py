@@ -37,7 +37,7 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
     cold_cache: ColdCache = False
 
     @property
-    def reduced(self) -> str:
+    def unusual(self) -> str:
         """What reductions do, if it is not usual: ``max of int``."""
         usual = (self.element, self.reduction) == ("float", "sum") or not set(self.operations) & set(REDUCING)
         return "" if usual else f"{self.reduction} of {self.element}"

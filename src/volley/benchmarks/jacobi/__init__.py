@@ -94,8 +94,8 @@ BENCHMARK = Benchmark(
     transport its GPU computes, and the halos go from GPU to GPU. Several transports take turns, so that a disturbance
     affects all.""",
     options=JacobiOptions,
-    plan=Lazy(f"{__name__}.records.JacobiPlan"),
-    records=(Lazy(f"{__name__}.records.JacobiPoint"), Lazy(f"{__name__}.records.JacobiProgress")),
+    plan=f"{__name__}.records.JacobiPlan",
+    records=(f"{__name__}.records.JacobiPoint", f"{__name__}.records.JacobiProgress"),
     jobs=Lazy(f"{__name__}.records.jobs"),
     forecast=lambda _: Lazy(f"{__name__}.records.JacobiForecast")(),
     results=Lazy(f"{__name__}.results.results"),

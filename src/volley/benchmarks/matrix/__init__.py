@@ -198,8 +198,8 @@ GPUS = Benchmark(
     ranks are comparable if both are on one socket, on one node, or on two nodes. A pair that is slower than comparable
     pairs is measured again together with them before it is flagged.""",
     options=MatrixOptions,
-    plan=Lazy(f"{__name__}.records.GpuMatrixPlan"),
-    records=(Lazy(f"{__name__}.records.GpuMatrixGpus"), Lazy(f"{__name__}.records.GpuMatrixRow")),
+    plan=f"{__name__}.records.GpuMatrixPlan",
+    records=(f"{__name__}.records.GpuMatrixGpus", f"{__name__}.records.GpuMatrixRow"),
     jobs=Lazy(f"{__name__}.records.jobs"),
     forecast=Lazy(f"{__name__}.records.GpuMatrixForecast"),
     results=Lazy(f"{__name__}.results.results"),
@@ -221,8 +221,8 @@ GPUS = Benchmark(
 RANKS = replace(
     GPUS,
     name="rank_matrix",
-    plan=Lazy(f"{__name__}.records.RankMatrixPlan"),
-    records=(Lazy(f"{__name__}.records.RankMatrixRow"),),
+    plan=f"{__name__}.records.RankMatrixPlan",
+    records=(f"{__name__}.records.RankMatrixRow",),
     jobs=Lazy(f"{__name__}.jobs.jobs"),
     forecast=Lazy(f"{__name__}.jobs.RankMatrixForecast"),
     examples=(

@@ -22,7 +22,6 @@ from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord,
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.launch_series import LaunchSeries, series_of
-from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
     ALL,
@@ -43,9 +42,8 @@ from volley.report.cells import (
 )
 from volley.report.model import Axis, Cell, Chart, Column, Later, Note, Overview, Report, Row, Table, finding
 from volley.run import report_parts
-from volley.statistics.curves import above_of_many
 from volley.statistics.estimates import Estimate, median
-from volley.statistics.launches import ratio
+from volley.statistics.launches import above_of_many, ratio
 from volley.text import count, grouped
 from volley.units import format_sig, format_size
 
@@ -59,6 +57,11 @@ class MessageRatePlan(Frozen, frozen=True, kw_only=True):
     ] = "pairs"
     pairs: Annotated[list[Count], doc("numbers of pairs that send at once; in a ring as many as ranks.", min_length=1)]
     window: Annotated[Window, doc("messages of a pair in flight before one acknowledgement.")] = 64
+
+    @property
+    def unusual(self) -> str:
+        """The pattern, for names of what was measured; nothing where it is the usual one."""
+        return "" if self.pattern == "pairs" else self.pattern
 
     @property
     def point_sizes(self) -> list[int]:
@@ -220,25 +223,21 @@ def saturation(results: Sequence[PairsResult]) -> Saturation | None:
 
 def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of a window of each pair; not if nothing is sent."""
-    pattern = "".join(f", {each}" for each in _pattern(log.run.plan if log.run else None))
+    pattern = log.run.plan.options.unusual if log.run else ""
+    among = f", {pattern}" if pattern else ""
     for point in sent(log, MessageRatePoint):
-        series = f"{point.transport}{pattern}, {count(point.pairs, 'pair')}, window {point.window}"
+        series = f"{point.transport}{among}, {count(point.pairs, 'pair')}, window {point.window}"
         yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)
 
 
 # ------------------------------------------------------------------------------------------------------ report
 
 
-def _pattern(plan: Plan | None) -> list[str]:
-    """Return the pattern, for names of what was measured; nothing where it is the usual one."""
-    return [plan.options.pattern] if plan and plan.options.pattern != "pairs" else []
-
-
 def report(result: Rates) -> Report:
     names = list(by_transport(result.points))
     alone = names if len(names) == 1 else []  # the table names several transports
     return Report(
-        heading=report_parts.heading(result.series, "message-rate", *_pattern(result.series.plan), *alone),
+        heading=report_parts.heading(result.series, "message-rate", *alone),
         tables=Later(lambda: [_table(result, names), *_saturations(result)]),
         summary=lambda: _overview(result),
         charts=Later(lambda: _charts(result)),

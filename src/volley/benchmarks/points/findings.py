@@ -23,9 +23,8 @@ from volley.records.plan import Plan
 from volley.report.cells import bounds_of, digits_cell, launches_of
 from volley.report.model import Note, finding
 from volley.run.report_parts import Account, over_launches
-from volley.statistics.curves import above_of_many
 from volley.statistics.estimates import Estimate
-from volley.statistics.launches import of_ratios, ratio
+from volley.statistics.launches import above_of_many, of_ratios, ratio
 from volley.text import count, grouped, join_words
 from volley.units import format_sig, format_size
 

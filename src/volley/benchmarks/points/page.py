@@ -107,11 +107,8 @@ def report_of(
 ) -> Report:
     names, series = by_transport(result.points), result.series
     alone = tuple(names) if len(names) == 1 else ()  # the table names several transports
-    reduced = getattr(series.plan and series.plan.options, "reduced", "")
     return Report(
-        heading=report_parts.heading(
-            series, series.plan.benchmark if series.plan else "", *filter(None, (reduced, *alone))
-        ),
+        heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
         tables=Later(lambda: [*_tables(result, columns_of, about), *path_tables(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
         notes=Later(lambda: notes_of(result, doubts([each for each in result.points if each.sends], series.plan))),

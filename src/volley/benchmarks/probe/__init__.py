@@ -24,7 +24,7 @@ BENCHMARK = Benchmark(
 
     With several launches, also how long MPI_Init and the other steps of a start take.""",
     options=ProbeOptions,
-    plan=Lazy(f"{__name__}.page.ProbePlan"),
+    plan=f"{__name__}.page.ProbePlan",
     records=(),
     jobs=Lazy(f"{__name__}.page.jobs"),
     results=Lazy("volley.records.launch_series.series_of"),
