@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from contextlib import suppress
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -77,6 +78,18 @@ def why_unreadable(error: Exception, document: bytes | None = None, within: str 
     elif place:
         said = f"{place}: {said}"
     return said
+
+
+Form = TypeVar("Form")
+
+
+def part_of(document: Any, form: type[Form], *place: str) -> Form | None:
+    """Return what stands in a place of a document that somebody may have written; ``None``: nothing of this form."""
+    for name in place:
+        document = document.get(name) if isinstance(document, dict) else None
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(document, form)
+    return None
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True):

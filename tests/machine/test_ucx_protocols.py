@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from screens import SCREENS, check_screen
-from volley.machine.ucx_protocols import Protocols, in_short, is_line, of_plan, parse, unused_variables
+from volley.document import part_of
+from volley.machine.ucx_protocols import PLACE, Protocols, in_short, is_line, parse, unused_variables
 
 TEXTS = Path(__file__).parents[1] / "ucx"
 COMPOSED = sorted(TEXTS.glob("composed-*.txt"))
@@ -68,9 +69,9 @@ def test_what_cannot_be_read_is_unknown(text: str) -> None:
 
 def test_what_the_plan_carries_comes_back() -> None:
     found = composed()
-    assert of_plan({"stack": {"ucx_protocols": msgspec.to_builtins(found)}}) == found
+    assert part_of({"stack": {"ucx_protocols": msgspec.to_builtins(found)}}, Protocols, *PLACE) == found
     strange: list[dict[str, Any]] = [{}, {"stack": 7}, {"stack": {}}, {"stack": {"ucx_protocols": [1]}}]
-    assert [of_plan(launch) for launch in strange] == [None] * len(strange)
+    assert [part_of(launch, Protocols, *PLACE) for launch in strange] == [None] * len(strange)
 
 
 def test_variables_that_nothing_used_are_read_in_both_spellings() -> None:

@@ -19,13 +19,14 @@ from fake_engine import install, use
 from the_command import engine_words, finish_with
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
+from volley.document import part_of
 from volley.launch import preflight
 from volley.launch.engine import About, Ending, TransportAbout, ask_about
 from volley.launch.preflight import Preflight, Trials
 from volley.launch.start import Start
 from volley.machine.mpi_stack import MpiAbout, Stack
 from volley.machine.signals import Stop
-from volley.machine.ucx_protocols import of_plan
+from volley.machine.ucx_protocols import PLACE, Protocols
 from volley.records.plan import Plan
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
@@ -149,7 +150,7 @@ def test_ucx_is_asked_in_the_preflight_and_never_in_the_measured_job(
     started = with_aware / "bin" / "environment"
     assert "UCX_PROTO_INFO" not in started.read_text(encoding="utf-8")  # of the job that was started last
     run = the_log(with_aware / "r.jsonl").run
-    protocols = of_plan(run.plan.launch)
+    protocols = part_of(run.plan.launch, Protocols, *PLACE)
     assert [table.ranges[-1].lanes for table in protocols.sends] == ["cuda_ipc/cuda"]
 
 

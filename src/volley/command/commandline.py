@@ -54,14 +54,11 @@ class Option:
     """The option may be given several times; ``read`` gets all words."""
     positional: str | None = None
     """argparse's ``nargs`` of a positional argument; ``None`` for an option."""
+    name: str = ""
+    """The long form, e.g. ``--sizes``."""
     place: str = ""
     """The path of its field in the options of the command: ``sizes``, or ``job.ranks`` in a group."""
     default: Any = None
-
-    @property
-    def name(self) -> str:
-        """The long form, e.g. ``--sizes``."""
-        return self.flags[0] if self.flags else self.metavar
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,14 +175,14 @@ def group(
 def declared(options: type[Options]) -> Iterator[Option]:
     """Yield the options of a class and of its groups, in the order of their fields.
 
-    Flags and panel that an option does not declare are those of its field and of its class.
+    Flags, name and panel that an option does not declare are those of its field and of its class.
     """
     for each in dataclasses.fields(options):
         if own := each.metadata.get("option"):
             has_long = own.positional or any(flag_.startswith("--") for flag_ in own.flags)
             flags = own.flags if has_long else (f"--{each.name.replace('_', '-')}", *own.flags)
-            panel = own.panel or options.PANEL
-            yield dataclasses.replace(own, flags=flags, panel=panel, place=each.name, default=each.default)
+            about = {"flags": flags, "name": flags[0] if flags else own.metavar, "panel": own.panel or options.PANEL}
+            yield dataclasses.replace(own, **about, place=each.name, default=each.default)
         if changes := each.metadata.get("changes"):
             for own in declared(each.metadata["group"]):
                 if own.place in changes:
@@ -246,7 +243,7 @@ class Command:
         """
         names = {name.lstrip("-").replace("-", "_"): each for each in self.declared() for name in each.names}
         known = {
-            name: names.get(name) or Option(flags=(f"--{name.replace('_', '-')}",), read=option_values.text)
+            name: names.get(name) or Option(name=f"--{name.replace('_', '-')}", read=option_values.text)
             for name in values
         }
         given = [(each, values[name]) for name, each in known.items() if values[name] is not None]

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from volley.machine import paths, ucx_protocols
+from volley.document import part_of
+from volley.machine import paths
+from volley.machine.ucx_protocols import PLACE, Protocols, thresholds
 from volley.machine.variables import OF_ONE_JOB, OF_ONE_LAUNCHER
 from volley.records.run_log import RunLog
 from volley.text import mpi_name
@@ -108,8 +110,8 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
     for log in logs:
         parts: list[tuple[tuple[str, ...], Any]] = [((), log.run), (("settings",), log.settings)]
         parts += [(("hardware",), hardware) for hardware in log.hardware[-1:]]
-        protocols = ucx_protocols.of_plan(log.run.plan.launch) if log.run else None
-        parts += [(("UCX",), ucx_protocols.thresholds(protocols))] if protocols else []
+        protocols = part_of(log.run.plan.launch, Protocols, *PLACE) if log.run else None
+        parts += [(("UCX",), thresholds(protocols))] if protocols else []
         parts += [(("path of",), paths.by_place(log.run.plan.launch))] if log.run else []
         for start, part in parts:
             for place, value in _leaves(part, start):

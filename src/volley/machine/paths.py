@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from volley.document import part_of
 from volley.text import count, join_few, join_words
 from volley.units import format_sig, format_size
 
@@ -274,10 +275,7 @@ def _shares(parts: Iterable[tuple[DeviceShare, float]]) -> str:
 
 def of_plan(launch: Mapping[str, Any]) -> LaunchPaths:
     """Return what was written into a plan's ``launch``; nothing where there is none, or none of this form."""
-    try:
-        return msgspec.convert({"paths": [], **launch}, LaunchPaths)
-    except msgspec.ValidationError:
-        return LaunchPaths([])
+    return part_of(dict(launch), LaunchPaths) or LaunchPaths([])
 
 
 def by_place(launch: Mapping[str, Any]) -> dict[str, str]:

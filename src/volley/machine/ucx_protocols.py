@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -140,13 +139,8 @@ def unused_variables(lines: Iterable[str]) -> list[str]:
     return sorted({name for line in said for name in re.findall(r"UCX_\w+", line)} - {*VARIABLES})
 
 
-def of_plan(launch: dict[str, Any]) -> Protocols | None:
-    """Return what was written into a plan's ``launch``; ``None`` where there is nothing, or nothing of this form."""
-    stack = launch.get("stack")
-    try:
-        return msgspec.convert(stack["ucx_protocols"], Protocols) if isinstance(stack, dict) else None
-    except (KeyError, msgspec.ValidationError):
-        return None
+PLACE = ("stack", "ucx_protocols")
+"""Where a plan's ``launch`` has the protocols."""
 
 
 def _connection_kind(connection: str) -> str:

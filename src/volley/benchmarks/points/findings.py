@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport
-from volley.machine.ucx_protocols import SizeRange, of_plan
+from volley.document import part_of
+from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
 from volley.records.command_again import command_again
 from volley.records.plan import Plan
 from volley.report.cells import bounds_of, digits_cell, launches_of
@@ -200,7 +201,7 @@ def ucx_ranges(
         operation: the name of the measured MPI calls in UCX's tables.
     """
     points = [point for point in measured if point.transport == AWARE]
-    protocols = of_plan(plan.launch) if plan and points and operation else None
+    protocols = part_of(plan.launch, Protocols, *PLACE) if plan and points and operation else None
     # The table of the operation to the other rank, where only one can be meant.
     others = [table for table in protocols.sends if " self " not in f" {table.connection} "] if protocols else []
     called = [table for table in others if operation in table.operation]

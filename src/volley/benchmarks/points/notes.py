@@ -19,7 +19,8 @@ from volley.benchmarks.points.results import (
     observables,
     order_of,
 )
-from volley.machine.ucx_protocols import SizeRange, of_plan
+from volley.document import part_of
+from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
 from volley.records.command_again import launch_again
 from volley.records.plan import OUT_OF_TIME, Plan
 from volley.references import beside_equal, gpus_of
@@ -37,7 +38,7 @@ _HOST_MEMORY = re.compile(r"^\w+/memory$")
 def _ucx_sends(measured: Sequence[PointResult], plan: Plan | None, operation: str) -> Iterator[str]:
     """Describe UCX's protocols for GPU memory."""
     found = [each for each, _ in ucx_ranges(measured, plan, operation)]
-    protocols = of_plan(plan.launch) if plan and found else None
+    protocols = part_of(plan.launch, Protocols, *PLACE) if plan and found else None
     if protocols:
         # The side that moves the data reports the lanes of a rendezvous; the sender only estimates them.
         known = {each.lanes for table in protocols.rendezvous for each in table.ranges if each.lanes}

@@ -79,6 +79,13 @@ class PointResult:
     """Seconds of half a round trip, or of one window, in each launch; for ``bi`` the slower way of each sample."""
     time: Estimate | None
     """The same over all launches; of the samples if there is one launch."""
+    latency: Estimate | None
+    """Half round trip, or time of a collective; ``None`` for windows."""
+    sends: bool
+    """Whether it was measured and its transport sends messages.  Only such points are counted."""
+    rate: Estimate | None
+    """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and its
+    bounds.  ``None`` if the transport sends nothing, and of messages without data."""
     speedup: Estimate | None = None
     """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline or either point has
     no numbers."""
@@ -148,13 +155,6 @@ class PointResult:
         return bool(self.operation != "barrier")
 
     @cached_property
-    def rate(self) -> Estimate | None:
-        """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and
-        its bounds.  ``None`` if the transport sends nothing, and of messages without data."""
-        moved = self.record.moved_bytes
-        return self.time.map(lambda seconds: moved / seconds) if self.time and self.sends and moved else None
-
-    @cached_property
     def each_way_Bps(self) -> Sequence[float | None]:
         """Bytes per second forward and backward if both ranks send at once."""
         both = [point.each_way_s for point in self.measured.values() if point.each_way_s and self.rate]
@@ -209,20 +209,9 @@ class PointResult:
         return next(filter(None, known), None)
 
     @property
-    def sends(self) -> bool:
-        """True if it was measured and its transport sends messages.  Only such points are counted."""
-        transport = self.series.transports.get(self.transport)
-        return self.time is not None and (transport is None or transport.memory != "none")
-
-    @property
     def groups(self) -> tuple[Group, ...]:
         """The groups into which the launches fall; empty if they form one."""
         return groups(self.repeated.medians) if self.repeated else ()
-
-    @property
-    def latency(self) -> Estimate | None:
-        """Half round trip, or time of a collective; ``None`` for windows."""
-        return self.time if self.window is None else None
 
     @property
     def bandwidth_Bps(self) -> float:
@@ -329,6 +318,10 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
     times = {at: point.times_s for at, point in by_launch.items() if point.status == "ok" and point.times_s}
     good = times if record.status == "ok" else {}
     repeated = Repeated.of(good) if good else None
+    time = repeated.estimate if repeated else None
+    transport = series.transports.get(record.transport)
+    sends = time is not None and (transport is None or transport.memory != "none")
+    moved = record.moved_bytes if sends else 0
     return kind(
         series,
         by_launch,
@@ -337,7 +330,10 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
         samples=sum(map(len, times.values())),
         measured={at: by_launch[at] for at in good},
         repeated=repeated,
-        time=repeated.estimate if repeated else None,
+        time=time,
+        latency=time if record.window is None else None,
+        sends=sends,
+        rate=time.map(lambda seconds: moved / seconds) if time and moved else None,
     )
 
 
