@@ -7,6 +7,7 @@ any report.  A report contains text unchanged; the renderers escape control char
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -186,21 +187,15 @@ class Chart:
     """The bars of one ``x`` stand side by side: their sum means nothing."""
 
 
-class Later(Sequence[Any]):
+class Later(UserList[Any]):
     """A part of a report that is made when it is first asked for: the summary does without most of them."""
 
     def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
         self._make = make
 
     @cached_property
-    def _made(self) -> list[Any]:
+    def data(self) -> list[Any]:  # type: ignore[override]
         return list(self._make())
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._made[place]
 
 
 MAX_FINDINGS = 12
@@ -258,6 +253,8 @@ class Report:
     tables: Sequence[Table] = ()
     notes: Sequence[Note] = ()
     """What is wrong, what is missing, and reasons to doubt: every format shows these."""
+    doubts: Sequence[Note] = ()
+    """Further reasons, which the summary does without."""
     findings: Sequence[Note] = ()
     """Conclusions from the numbers for the summary; formats for programs do without."""
     details: Sequence[Note] = ()
@@ -281,8 +278,8 @@ class Report:
 
     @cached_property
     def sentences(self) -> list[Note]:
-        """Notes, findings and details, in order of importance."""
-        found = (*self.notes, *self.findings, *self.details)
+        """All notes, in order of importance."""
+        found = (*self.notes, *self.doubts, *self.findings, *self.details)
         return sorted(found, key=lambda note: LEVELS.index(note.level))
 
     def at(self, level: Level) -> list[Note]:

@@ -52,7 +52,7 @@ def render(
     keys: dict[str | None, Callable[[RunLog], object]] = {"run": attrgetter("file"), "launch": id}
     groups = grouped(logs, keys.get(each, lambda _: None)).values()
     found = [those for group in groups for those in results_of(group, benchmarks)]
-    for benchmark, _ in found:
+    for benchmark, _ in found if format_name not in FORMATS else ():
         _check_format(format_name, benchmark, benchmarks)
     reports = reports_of(found)
     special: list[str] = []
@@ -63,7 +63,9 @@ def render(
     if format_name not in ("table", "markdown"):
         which = {"run": "{run}: ", "launch": "launch {launch} of {run}: "}[each] if each else ""
         notes = [
-            (note.level, which.format(**report.origin) + note.whole) for report in reports for note in report.notes
+            (note.level, which.format(**report.origin) + note.whole)
+            for report in reports
+            for note in (*report.notes, *report.doubts)
         ]
         errors = [text for level, text in notes if level == "error"]
         others = [*special, *(text for level, text in notes if level in ("missing", "warning"))]  # the data lacks them
@@ -124,7 +126,8 @@ def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
 
 
 def _check_format(format_name: str, benchmark: Benchmark, benchmarks: Sequence[Benchmark]) -> None:
-    if format_name in FORMATS or format_name in benchmark.formats:
+    """Refuse a special format that the benchmark does not have."""
+    if format_name in benchmark.formats:
         return
     special = {name: text for each in benchmarks for name, text in each.formats.items()}
     if format_name not in special:

@@ -101,7 +101,6 @@ def details(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
 
 
 def doubts(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
-    yield from too_wide(points, plan)
     yield from (Note("warning", text) for text in (*_groups(points), *_warnings(points, plan)))
 
 

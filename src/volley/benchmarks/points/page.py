@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from volley.benchmarks.points.findings import COLD_CACHES, certainty, findings, is_cold, ucx_ranges
-from volley.benchmarks.points.notes import details, doubts, notes_of
+from volley.benchmarks.points.notes import details, doubts, notes_of, too_wide
 from volley.benchmarks.points.results import (
     TAIL_FRACTIONS,
     PointResult,
@@ -111,7 +111,8 @@ def report_of(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
         tables=Later(lambda: [*_tables(result, columns_of, about), *path_tables(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
-        notes=Later(lambda: notes_of(result, doubts([each for each in result.points if each.sends], series.plan))),
+        notes=Later(lambda: notes_of(result, too_wide(result.points, series.plan))),
+        doubts=Later(lambda: doubts([each for each in result.points if each.sends], series.plan)),
         findings=Later(lambda: findings(result, ucx_operation)),
         details=Later(lambda: details(result, ucx_operation)),
         summary=lambda: overview(result),
