@@ -51,7 +51,7 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
 class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="collective"):
     """One operation of one size on one transport, among all ranks."""
 
-    operation: Operation
+    operation: Operation  # type: ignore[misc]
     element: Element
     reduction: Reduction = "sum"
     data_bytes: Annotated[

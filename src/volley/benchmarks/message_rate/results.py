@@ -72,7 +72,7 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
     """Pairs of ranks that send at once on one transport at one message size: the senders, then their receivers."""
 
     pairs: Positive
-    window: Positive
+    window: Positive  # type: ignore[misc]
     times_s: Annotated[
         list[PositiveSeconds],
         doc(

@@ -70,7 +70,9 @@ class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", t
     """
 
     computation: Limit
-    operation: Annotated[Operation | None, doc("what takes the place of the exchange; null: nothing does.")] = None
+    operation: Annotated[  # type: ignore[misc]
+        Operation | None, doc("what takes the place of the exchange; null: nothing does.")
+    ] = None
     steps: Annotated[NonNegative, doc("length of the computation: about as long as the exchange.")] = 0
     working_set_bytes: Annotated[
         NonNegative, doc("bytes of the arrays that a rank's computation goes through; 0: registers.")
@@ -249,10 +251,9 @@ def observables(log: RunLog) -> Iterator[Observable]:
     """Yield the time of both at once of each point, and that of each exchange alone; not if nothing is sent."""
     for point in sent(log, OverlapPoint):
         at = format_size(point.size_bytes)
-        name = " ".join(filter(None, (point.operation, point.transport)))
-        yield Observable(f"{name} beside {point.computation}", [at], [median(point.both_s)])
+        yield Observable(f"{point.name} beside {point.computation}", [at], [median(point.both_s)])
         if point.exchange_s:
-            yield Observable(f"{name} alone ({point.computation})", [at], [median(point.exchange_s)])
+            yield Observable(f"{point.name} alone ({point.computation})", [at], [median(point.exchange_s)])
 
 
 # ------------------------------------------------------------------------------------------------------ report

@@ -56,8 +56,8 @@ class StreamPlan(Frozen, frozen=True, kw_only=True):
 class StreamPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", tag="stream"):
     """One point of a windowed stream: a message size on one transport between two ranks."""
 
-    direction: Direction
-    window: Positive
+    direction: Direction  # type: ignore[misc]
+    window: Positive  # type: ignore[misc]
     forward_s: Annotated[
         list[PositiveSeconds],
         doc(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from volley.benchmarks.points import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version, doc
@@ -64,7 +64,8 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
     mismatch: Mismatch | None = None
     elapsed_s: Annotated[Seconds, doc("wall time of the whole point, untimed parts included.")] = 0.0
 
-    # What follows is ``None`` or nothing unless the record of a benchmark has a field of this name.
+    # What follows is ``None`` or nothing unless the record of a benchmark has a field of this name: mypy does not know
+    # that a field hides the value of a class.
 
     @property
     def times_s(self) -> Sequence[float]:
@@ -80,26 +81,27 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
         """If both ranks send at once, the times of each direction in seconds."""
         return None
 
-    @property
-    def direction(self) -> Direction | None:
-        """Of a benchmark with windows between two ranks."""
-        return None
+    direction: ClassVar[Direction | None] = None
+    """Of a benchmark with windows between two ranks."""
+    window: ClassVar[int | None] = None
+    """Messages in flight before one acknowledgement."""
+    operation: ClassVar[str | None] = None
+    """The collective operation; ``None``: messages between two ranks."""
 
     @property
-    def window(self) -> int | None:
-        """Messages in flight before one acknowledgement."""
-        return None
+    def name(self) -> str:
+        """What was measured: ``host``, or ``allreduce host``."""
+        return " ".join(filter(None, (self.operation, self.transport)))
 
     @property
-    def operation(self) -> str | None:
-        """The collective operation; ``None``: messages between two ranks."""
-        return None
+    def sized(self) -> bool:
+        """Whether its messages have a size, perhaps 0 B; those of a barrier have none."""
+        return self.operation != "barrier"
 
     @property
     def label(self) -> str:
-        """Its name while it is measured: ``allreduce host 64 KiB``; a barrier has no size."""
-        size = format_size(self.size_bytes) if self.operation != "barrier" else ""
-        return " ".join(filter(None, (self.operation, self.transport, size)))
+        """Its name while it is measured: ``allreduce host 64 KiB``."""
+        return f"{self.name} {format_size(self.size_bytes)}" if self.sized else self.name
 
     @property
     def moved_bytes(self) -> float:

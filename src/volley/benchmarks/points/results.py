@@ -94,6 +94,8 @@ class PointResult:
 
     benchmark = property(lambda self: str(self.record.__struct_config__.tag))
     transport = property(lambda self: self.record.transport)
+    name = property(lambda self: self.record.name)
+    sized = property(lambda self: self.record.sized)
     size_bytes = property(lambda self: self.record.size_bytes)
     status = property(lambda self: self.record.status)
     direction = property(lambda self: self.record.direction)
@@ -128,11 +130,6 @@ class PointResult:
         return max(getattr(point, "clock_error_s", 0.0) for point in self.by_launch.values())
 
     @property
-    def name(self) -> str:
-        """What was measured: ``host``, or ``allreduce host``."""
-        return " ".join(filter(None, (self.operation, self.transport)))
-
-    @property
     def place(self) -> str:
         """The point, for a sentence: ``host at 64 KiB``."""
         return f"{self.name} at {format_size(self.size_bytes)}" if self.sized else self.name
@@ -148,11 +145,6 @@ class PointResult:
     def first_column(self) -> tuple[Estimate | None, float, str]:
         """The quantity that tables show first, and the factor and the unit in which they show it."""
         return (self.latency, 1e6, "µs") if self.latency else (self.rate, 1e-9, "GB/s")
-
-    @property
-    def sized(self) -> bool:
-        """Whether its messages have a size, perhaps 0 B; those of a barrier have none."""
-        return bool(self.operation != "barrier")
 
     @cached_property
     def each_way_Bps(self) -> Sequence[float | None]:
@@ -352,8 +344,7 @@ def observables(log: RunLog, *, on_gpus: bool = False) -> Iterator[Observable]:
     for point in sent(log, PointRecord):
         if point.transport in on_host:
             continue
-        name = " ".join(filter(None, (point.operation, point.transport)))
-        series, at = labels(name, point.size_bytes, point.direction, point.window)
+        series, at = labels(point.name, point.size_bytes, point.direction, point.window)
         yield Observable(series, [at], [median(point.times_s)], point.moved_bytes or None)
 
 
