@@ -217,7 +217,6 @@ def _launch_parts(logs: Iterable[RunLog]) -> Iterator[Part]:
         for report in reports_of(results_of([log], BENCHMARKS)):
             for part in report.data.parts():
                 number = max(map(len, part.values()), default=0)
-                own = {
-                    name: [value] * number for name, value in {**report.conditions, **report.origin, **place}.items()
-                }
+                about = {**report.conditions(), **report.origin(), **place}
+                own = {name: [value] * number for name, value in about.items()}
                 yield {**part, **own, **part}  # its columns are the first, and hide those of the same name

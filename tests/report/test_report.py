@@ -94,7 +94,7 @@ def test_a_long_text_wraps_below_itself_on_a_terminal_only() -> None:
 def test_a_command_is_not_broken_whatever_the_styles_around_it(width: int) -> None:
     command, out = "volley pingpong --transport host", io.StringIO()
     text = Text.assemble(("do: ", "bold"), f"A_SETTING=100 ANOTHER_SETTING=100 {command} shows what MPI tries")
-    terminal.print_hanging(Console(file=out, width=width), Text("  "), text, wrap=True)
+    terminal.print_line(Console(file=out, width=width), text, first=Text("  "), wrap=True)
     lines = out.getvalue().splitlines()
     assert any(command in line for line in lines)
     assert max(map(len, lines)) <= width

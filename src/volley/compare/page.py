@@ -67,7 +67,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
             _counts(comparison),
         ],
         notes=[*_notes(comparison), *differ],
-        origin={"baseline": first.name, "run": second.name} if comparison.comparisons > 1 else {},
+        origin=lambda: {"baseline": first.name, "run": second.name} if comparison.comparisons > 1 else {},
         charts=Later(lambda: _charts(comparison)),
         data=Data(
             COLUMNS,

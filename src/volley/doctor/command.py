@@ -26,7 +26,7 @@ from volley.files import refuse_existing, refuse_unwritable, write_file
 from volley.launch.this_host import is_this_host
 from volley.machine.facts import Facts, encode, read_facts
 from volley.machine.finding import Status, in_order
-from volley.report.terminal import console_on, print_hanging, print_line
+from volley.report.terminal import console_on, print_line
 from volley.text import ascii_json, escape_controls, grouped
 
 _SHORTEST_S = 1.0
@@ -159,13 +159,13 @@ def _print(console: Console, findings: Sequence[DoctorFinding], diagnosis: Diagn
         start = Text.assemble(
             (finding.status.ljust(first + _GAP), _STYLES[finding.status]), finding.check.ljust(second + _GAP)
         )
-        print_hanging(console, start, said, wrap=True)
+        print_line(console, said, first=start, wrap=True)
         if finding.status not in _FINE:
             more = (("also", each, "") for each in finding.also)
             for word, text, style in (("tried", finding.evidence, "dim"), ("do", finding.remedy, "bold"), *more):
                 if text:
                     line = Text.assemble((f"{word}: ", "dim"), (escape_controls(text), style))
-                    print_hanging(console, Text(" " * len(start)), line, wrap=True)
+                    print_line(console, line, first=Text(" " * len(start)), wrap=True)
 
 
 def _print_fine_layers(console: Console, diagnosis: Diagnosis) -> None:
@@ -179,4 +179,4 @@ def _print_fine_layers(console: Console, diagnosis: Diagnosis) -> None:
         ]
         if parts:
             start = Text.assemble((layer.ljust(width), "bold"))
-            print_hanging(console, start, Text("; ").join(parts), wrap=True)
+            print_line(console, Text("; ").join(parts), first=start, wrap=True)

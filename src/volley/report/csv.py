@@ -14,8 +14,8 @@ from volley.text import escape_controls
 
 _COLUMNS: tuple[Callable[[Report], Iterable[str]], ...] = (
     lambda report: report.data.columns,
-    lambda report: report.conditions,
-    lambda report: report.origin,
+    lambda report: report.conditions(),
+    lambda report: report.origin(),
 )
 
 
@@ -26,7 +26,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     for report in reports:
-        known = {**report.conditions, **report.origin, "schema": SCHEMA}
+        known = {**report.conditions(), **report.origin(), "schema": SCHEMA}
         origin = {name: text_of(known.get(name)) for name in header if name not in report.data.columns}
         for part in report.data.parts():
             rows = max(map(len, part.values()), default=0)

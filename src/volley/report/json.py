@@ -25,7 +25,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
         for place, row in enumerate(report.data.rows):
             out.write(f"{',' if place else ''}\n{_text(row)}")
         out.write("\n]")
-        conditions = {"conditions": report.conditions} if report.conditions else {}
+        conditions = {"conditions": known} if (known := report.conditions()) else {}
         for name, value in {**conditions, **report.extra}.items():
             out.write(f",\n{_text(name)}: {_text(value, indent=2)}")
         out.write("\n}")

@@ -263,10 +263,10 @@ class Report:
     """Makes what people see first, instead of tables and notes; ``None`` if these fit a screen."""
     charts: Sequence[Chart] = ()
     data: Data = field(default_factory=Data)
-    origin: Mapping[str, str] = field(default_factory=dict)
-    """Where ``data`` comes from (benchmark, run, host, date, launch): further columns of CSV."""
-    conditions: Mapping[str, Any] = field(default_factory=dict)
-    """What else may tell its results from those of another report (cold_cache, element): further columns of CSV."""
+    origin: Callable[[], Mapping[str, str]] = dict
+    """Says where ``data`` comes from (benchmark, run, host, date, launch): further columns of CSV."""
+    conditions: Callable[[], Mapping[str, Any]] = dict
+    """Says what else may tell its results from those of another report (cold_cache, element): further columns of CSV."""
     runs: Sequence[Any] = ()
     """The launches: JSON and pages have their common records, without samples."""
     extra: Mapping[str, Any] = field(default_factory=dict)

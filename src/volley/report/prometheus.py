@@ -42,7 +42,7 @@ def render(reports: Sequence[Report], out: TextIO, _details: Details = USUAL) ->
         starts = []
         for report in those:
             with suppress(ValueError):  # a date comes from a file that somebody wrote
-                begun = datetime.fromisoformat(report.origin.get("date", "").replace("Z", "+00:00"))
+                begun = datetime.fromisoformat(report.origin().get("date", "").replace("Z", "+00:00"))
                 starts.append(begun.timestamp())
         if starts:
             began[origin] = repr(min(starts))
@@ -79,12 +79,13 @@ def _label(name: str) -> Callable[[Any], str]:
 
 
 def _origin(report: Report, place: Sequence[str]) -> str:
-    known = {**{name: report.origin[name] for name in place if name in report.origin}, **report.conditions}
+    origin = report.origin()
+    known = {**{name: origin[name] for name in place if name in origin}, **report.conditions()}
     return "".join(_label(name)(text_of(value)) for name, value in known.items()).removeprefix(",")
 
 
 def _labels(report: Report, columns: Mapping[str, Sequence[Any]], place: Sequence[str]) -> list[str]:
-    origin, known = _origin(report, place), {name for name in place if name in report.origin}
+    origin, known = _origin(report, place), report.origin().keys() & place
     keys = [name for name in report.data.keys if name not in known]
     if not keys:
         return [origin] * max(map(len, columns.values()), default=0)

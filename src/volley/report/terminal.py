@@ -87,24 +87,15 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     _print_notes(console, report.at("error"))
     for each in report.first_sentences:
         verdict = Text(f"  {each.verdict}".ljust(_INDENT), style=_VERDICTS[each.verdict])
-        print_hanging(console, verdict, Text(escape_controls(each.text)))
+        print_line(console, each.text, first=verdict)
         if each.command:
-            print_hanging(console, Text(" " * _INDENT), Text(escape_controls(each.command)))
+            print_line(console, each.command, first=Text(" " * _INDENT))
     print_line(console, overview.line, "")
     for line in report.heading[1:]:
         print_line(console, line, "dim")
     _print_table(console, overview.table)
     _print_notes(console, report.at("missing"))
     print_line(console, f"{command} --full: {FURTHER}", "dim")
-
-
-def print_hanging(console: Console, first: Text, text: Text, *, wrap: bool = False) -> None:
-    """Print text after a first one; a terminal wraps it below itself, and so does a file if ``wrap``."""
-    wrap = wrap or console.is_terminal
-    lines = _wrapped(console, text, max(console.width - len(first), NARROWEST)) if wrap else [text]
-    for number, line in enumerate(lines):
-        line.rstrip()
-        console.print((Text(" " * len(first)) if number else first) + line, soft_wrap=True)
 
 
 def _wrapped(console: Console, text: Text, width: int) -> Iterable[Text]:
@@ -136,12 +127,18 @@ def console_on(out: TextIO, color: bool | None = None) -> Console:
     return console
 
 
-def print_line(console: Console, text: str, style: str = "", *, wrap: bool = False) -> None:
-    """Print a line of text: wrapped on a terminal, or if ``wrap``; elsewhere unwrapped, to be searched for."""
-    line = Text(escape_controls(text), style=style)
-    for part in _wrapped(console, line, console.width) if wrap or console.is_terminal else [line]:
+def print_line(
+    console: Console, text: str | Text, style: str = "", *, first: Text | None = None, wrap: bool = False
+) -> None:
+    """Print a line of text, after a first one: wrapped below itself on a terminal, or if ``wrap``; elsewhere unwrapped,
+    to be searched for."""
+    line = text if isinstance(text, Text) else Text(escape_controls(text), style=style)
+    indent = len(first) if first else 0
+    width = max(console.width - indent, NARROWEST)
+    for number, part in enumerate(_wrapped(console, line, width) if wrap or console.is_terminal else [line]):
         part.rstrip()
-        console.print(part, soft_wrap=True)
+        before = Text(" " * indent) if number else first
+        console.print(before + part if before else part, soft_wrap=True)
 
 
 # ------------------------------------------------------------------------------------------------- tables
@@ -270,7 +267,7 @@ def _print_block(console: Console, strips: Sequence[_Strip], table: Table) -> No
         *cells, last = (cells[number] for strip in strips for cells in strip.cells)
         last.rstrip()
         if hanging:
-            print_hanging(console, Text("").join(part for cell in cells for part in (cell, gap)), last)
+            print_line(console, last, first=Text("").join(part for cell in cells for part in (cell, gap)))
             continue
         line = gap.join([*cells, last])
         line.rstrip()

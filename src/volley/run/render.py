@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -63,7 +64,7 @@ def render(
     if format_name not in ("table", "markdown"):
         which = {"run": "{run}: ", "launch": "launch {launch} of {run}: "}[each] if each else ""
         notes = [
-            (note.level, which.format(**report.origin) + note.whole)
+            (note.level, which.format(**report.origin()) + note.whole)
             for report in reports
             for note in (*report.notes, *report.doubts)
         ]
@@ -89,7 +90,7 @@ def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Resul
 
 def reports_of(found: Results) -> list[Report]:
     return [
-        replace(report, origin=_origin(report, benchmark), conditions=_conditions(report))
+        replace(report, origin=partial(_origin, report, benchmark), conditions=partial(_conditions, report))
         for benchmark, results in found
         for report in map(benchmark.report, results)
     ]
@@ -110,7 +111,7 @@ def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:
 
 def _conditions(report: Report) -> dict[str, Any]:
     """Return the settings of its launches that its columns do not have."""
-    plan, columns = next((each["run"].plan for each in report.runs if each["run"]), None), report.data.columns
+    plan, columns = next((each.run.plan for each in report.runs if each.run), None), report.data.columns
     settings = settings_of(plan) if plan else {}
     without = {*columns} if "samples" in columns and "transport" in columns else {"sampling", *columns}
     return {name: value for name, value in settings.items() if name in MEANINGS and name not in without}

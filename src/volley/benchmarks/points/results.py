@@ -86,6 +86,8 @@ class PointResult:
     rate: Estimate | None
     """Bytes per second: those of a half round trip or of a window, for ``bi`` the total, divided by ``time`` and its
     bounds.  ``None`` if the transport sends nothing, and of messages without data."""
+    bandwidth_Bps: float
+    """Its median, or 0, so that points can be compared."""
     speedup: Estimate | None = None
     """The baseline's time / this time, formed within each launch; ``None`` if there is no baseline or either point has
     no numbers."""
@@ -206,11 +208,6 @@ class PointResult:
         return groups(self.repeated.medians) if self.repeated else ()
 
     @property
-    def bandwidth_Bps(self) -> float:
-        """0 if it has no rate, so that points can be compared."""
-        return self.rate.median if self.rate else 0.0
-
-    @property
     def of_line_rate(self) -> Estimate | None:
         """Its rate / the line rate; for ``bi`` of both directions together."""
         line = self.line_rate.of(self.direction) if self.line_rate else None
@@ -314,6 +311,7 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
     transport = series.transports.get(record.transport)
     sends = time is not None and (transport is None or transport.memory != "none")
     moved = record.moved_bytes if sends else 0
+    rate = time.map(lambda seconds: moved / seconds) if time and moved else None
     return kind(
         series,
         by_launch,
@@ -325,7 +323,8 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
         time=time,
         latency=time if record.window is None else None,
         sends=sends,
-        rate=time.map(lambda seconds: moved / seconds) if time and moved else None,
+        rate=rate,
+        bandwidth_Bps=rate.median if rate else 0.0,
     )
 
 
