@@ -218,14 +218,15 @@ class Command:
         return list(declared(load(self.options)))
 
     def parse(self, words: Sequence[str]) -> Any:
-        given = self._given(words)
-        asked = [each for each in self.declared() if each.name in given]
+        options = load(self.options)
+        known = list(declared(options))
+        given = self._given(words, known)
+        asked = [each for each in known if each.name in given]
         values = {
             each.place: each.read(each.name, given[each.name]) if each.read else given[each.name] for each in asked
         }
         direct = {place: value for place, value in values.items() if "." not in place}
         groups = {}
-        options = load(self.options)
         for each in dataclasses.fields(options):
             if "group" in each.metadata:
                 start = f"{each.name}."
@@ -250,11 +251,10 @@ class Command:
         options = [word for each, value in given if not each.positional for word in each.words_of(value)]
         return [*options, *(word for each, value in given if each.positional for word in each.words_of(value))]
 
-    def _given(self, words: Sequence[str]) -> dict[str, Any]:
-        """Return the given options by name: a truth value for a flag, else a list of words."""
+    def _given(self, words: Sequence[str], known: Sequence[Option]) -> dict[str, Any]:
+        """Return the given ones of the known options by name: a truth value for a flag, else a list of words."""
         parser = _Parser(prog=self.title, add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
         parser.add_argument("-h", "--help", action=_Help, nargs=0)
-        known = self.declared()
         for each in known:
             add_option(parser, each)
         namespace, others = parser.parse_known_args(list(words))

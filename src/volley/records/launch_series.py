@@ -129,15 +129,6 @@ OF_THE_NODE = ("driver", "power limit", "governor", "boost")
 """Conditions that some launches do not record, such as those without GPU memory."""
 
 
-def under_same_conditions(logs: Iterable[RunLog], ignored: Collection[str] = ()) -> list[list[RunLog]]:
-    """Group launches under the same conditions; one that does not record the state of the node fits any one state."""
-    known = [(log, conditions(log)) for log in logs]
-    single = {name for name in OF_THE_NODE if len({each[name] for _, each in known if each.get(name)}) <= 1}
-    keys = {name for _, each in known for name in each} - single.union(ignored)
-    alike = grouped(known, lambda each: frozenset((name, each[1].get(name)) for name in keys))
-    return [[log for log, _ in those] for those in alike.values()]
-
-
 def differing(found: Sequence[Conditions]) -> list[str]:
     return [name for name in dict.fromkeys(chain(*found)) if len({each.get(name) for each in found}) > 1]
 
@@ -301,16 +292,21 @@ def series_of(
         request: returns what launches of one series have in common besides their conditions; default: their request.
         any_placement: launches on other cores belong together too.
     """
-    ignored = {"placement"} if any_placement else set()
     of = request or (lambda log: log.run and request_of(log.run.plan))
-    requests = grouped(logs, lambda log: of(log) if log.run else id(log))
     found = []
-    for same in requests.values():
-        series = under_same_conditions(same, ignored)
-        names = differing([conditions(those[0]) for those in series]) if len(series) > 1 else ()
-        for those in series:
-            here = conditions(those[0])
-            found.append(LaunchSeries(tuple(those), {name: _shown(here, name) for name in names}))
+    for same in grouped(logs, lambda log: of(log) if log.run else id(log)).values():
+        known = [(log, conditions(log)) for log in same]
+        # A launch that does not record the state of the node fits any one state.
+        ignored = {name for name in OF_THE_NODE if len({each[name] for _, each in known if each.get(name)}) <= 1}
+        ignored |= {"placement"} if any_placement else set()
+        series: dict[Hashable, list[tuple[RunLog, Conditions]]] = {}
+        for log, its in known:
+            alike = frozenset((name, value) for name, value in its.items() if name not in ignored)
+            series.setdefault(alike, []).append((log, its))
+        names = differing([those[0][1] for those in series.values()]) if len(series) > 1 else ()
+        for those in series.values():
+            here = {name: _shown(those[0][1], name) for name in names}
+            found.append(LaunchSeries(tuple(log for log, _ in those), here))
     return found
 
 

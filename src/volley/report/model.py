@@ -266,7 +266,7 @@ class Report:
     origin: Callable[[], Mapping[str, str]] = dict
     """Says where ``data`` comes from (benchmark, run, host, date, launch): further columns of CSV."""
     conditions: Callable[[], Mapping[str, Any]] = dict
-    """Says what else may tell its results from those of another report (cold_cache, element): further columns of CSV."""
+    """Says what else may tell its results from those of another report (cold_cache, element): columns of CSV, too."""
     runs: Sequence[Any] = ()
     """The launches: JSON and pages have their common records, without samples."""
     extra: Mapping[str, Any] = field(default_factory=dict)

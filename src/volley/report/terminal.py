@@ -204,18 +204,24 @@ def _print_table(console: Console, table: Table, following: Table | None = None)
 def _narrowed(table: Table, width: int) -> Table:
     """Leave out columns of nothing but ticks, then spare columns, until the others fit side by side; name the spare
     ones below."""
-    for column in [column for column in table.columns if column.all_true]:
-        place = table.columns.index(column)
-        cells = [cells_of(row)[place] for row in table.rows]
-        ticks = [cell for cell in cells if cell.value is True]
-        empty = [cell for cell in cells if cell.value is None and not cell.text]
-        if not _fits(table, width) and len(ticks) + len(empty) == len(cells):
-            legend = [*table.legend, column.all_true] if ticks else table.legend
-            table = replace(_without(table, {place}), legend=legend)
     left_out: list[Column] = []
-    while (spare := max(column.spare for column in table.columns)) and not _fits(table, width):
-        left_out += [column for column in table.columns if column.spare == spare]
-        table = _without(table, {place for place, column in enumerate(table.columns) if column.spare == spare})
+    while sum(strip.width for strip in _strips(table)) - GAP > width:
+        cells = list(zip(*map(cells_of, table.rows), strict=True)) or [() for _ in table.columns]
+        ticks = [
+            place
+            for place, column in enumerate(table.columns)
+            if column.all_true
+            if all(cell.value is True or (cell.value is None and not cell.text) for cell in cells[place])
+        ]
+        spare = max(column.spare for column in table.columns)
+        if ticks:
+            told = [table.columns[ticks[0]].all_true] if any(cell.value for cell in cells[ticks[0]]) else []
+            table = replace(_without(table, {ticks[0]}), legend=[*table.legend, *told])
+        elif spare:
+            left_out += [column for column in table.columns if column.spare == spare]
+            table = _without(table, {place for place, column in enumerate(table.columns) if column.spare == spare})
+        else:
+            break
     if not left_out:
         return table
     names = [
@@ -224,10 +230,6 @@ def _narrowed(table: Table, width: int) -> Table:
     ]
     line = f"left out on {width} columns: {'; '.join(names)} (a wider terminal or --format csv shows them)"
     return replace(table, legend=[*table.legend, line])
-
-
-def _fits(table: Table, width: int) -> bool:
-    return sum(strip.width for strip in _strips(table)) - GAP <= width
 
 
 def _without(table: Table, places: Set[int]) -> Table:

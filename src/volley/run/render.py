@@ -84,8 +84,14 @@ Results = Sequence[tuple[Benchmark, Sequence[Any]]]
 
 
 def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Results:
-    groups = grouped(logs, lambda log: _benchmark_of(log, benchmarks).name)
-    return [(each, each.results(groups[each.name])) for name in groups for each in benchmarks if each.name == name]
+    """Return the results of each benchmark: that of a run's plan or, without a run record, of its records."""
+    own: dict[str, list[RunLog]] = {}
+    for log in logs:
+        types = {type(record) for record in log.records}
+        of_records = (each.name for each in benchmarks if types & set(map(load, each.records)))
+        name = log.run.plan.benchmark if log.run else next(of_records, benchmarks[0].name)
+        own.setdefault(name, []).append(log)
+    return [(each, each.results(those)) for name, those in own.items() for each in benchmarks if each.name == name]
 
 
 def reports_of(found: Results) -> list[Report]:
@@ -115,15 +121,6 @@ def _conditions(report: Report) -> dict[str, Any]:
     settings = settings_of(plan) if plan else {}
     without = {*columns} if "samples" in columns and "transport" in columns else {"sampling", *columns}
     return {name: value for name, value in settings.items() if name in MEANINGS and name not in without}
-
-
-def _benchmark_of(log: RunLog, benchmarks: Sequence[Benchmark]) -> Benchmark:
-    """Return the benchmark of a run, from its plan or, without a run record, from the types of its records."""
-    types = {type(record) for record in log.records}
-    for benchmark in benchmarks:
-        if log.run.plan.benchmark == benchmark.name if log.run else types & set(map(load, benchmark.records)):
-            return benchmark
-    return benchmarks[0]
 
 
 def _check_format(format_name: str, benchmark: Benchmark, benchmarks: Sequence[Benchmark]) -> None:

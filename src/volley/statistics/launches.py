@@ -23,7 +23,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
 
 from volley.statistics.estimates import CONFIDENCE, Estimate, estimate, interval_rank, median
 
@@ -176,6 +175,8 @@ def log_half_width(quotient: Estimate) -> float:
 
 def stricter(comparisons: int) -> float:
     """Return how many times as wide an interval must be to hold for so many comparisons together (Bonferroni)."""
+    from statistics import NormalDist  # noqa: PLC0415  start-up: only for reports
+
     one, all_of_them = (NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / 2 / number) for number in (1, max(1, comparisons)))
     return all_of_them / one
 

@@ -70,6 +70,8 @@ class PointResult:
     record: PointRecord
     """That which decides: the point failed if it failed in any launch, and is skipped only if every launch skipped
     it."""
+    verified: bool | None
+    """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped, or no data."""
     launches: int
     """The launches with numbers."""
     samples: int
@@ -217,13 +219,6 @@ class PointResult:
     def missed(self) -> bool:
         return any(warning.kind in ("wide", "few") for warning in self.warnings)
 
-    @property
-    def verified(self) -> bool | None:
-        """True: messages were checked and correct.  False: not checked, or wrong.  ``None``: skipped, or no data."""
-        if self.status == "skipped" or (self.sized and self.size_bytes == 0):
-            return None
-        return bool(self.status == "ok" and self.messages_verified > 0)
-
 
 @dataclass(frozen=True)
 class ResultSeries(Generic[Result]):
@@ -306,6 +301,8 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
     record = min(by_launch.values(), key=lambda point: ("failed", "ok", "skipped").index(point.status))
     times = {at: point.times_s for at, point in by_launch.items() if point.status == "ok" and point.times_s}
     good = times if record.status == "ok" else {}
+    nothing = record.status == "skipped" or (record.sized and record.size_bytes == 0)
+    checked = record.status == "ok" and any(point.messages_verified for point in by_launch.values())
     repeated = Repeated.of(good) if good else None
     time = repeated.estimate if repeated else None
     transport = series.transports.get(record.transport)
@@ -316,6 +313,7 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
         series,
         by_launch,
         record,
+        verified=None if nothing else checked,
         launches=len(times),
         samples=sum(map(len, times.values())),
         measured={at: by_launch[at] for at in good},
