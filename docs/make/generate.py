@@ -307,8 +307,8 @@ def columns_by_command() -> dict[str, dict[str, bool]]:
     found: dict[str, dict[str, bool]] = {}
     for path in sorted((ROOT / "schema/examples").glob("*.jsonl")):
         for report in reports_of(results_of(read_runs(path, BENCHMARKS), BENCHMARKS)):
-            columns = found.setdefault(report.origin["benchmark"], {})
-            columns.update(dict.fromkeys((*report.data.columns, *report.conditions), True))
+            columns = found.setdefault(report.origin()["benchmark"], {})
+            columns.update(dict.fromkeys((*report.data.columns, *report.conditions()), True))
             for row in report.data.rows:
                 columns.update({name: name in report.data.columns for name in row})
     found["import volley"] = {"machine": True, "settings": True}

@@ -8,11 +8,13 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
+from volley.records.run_log import RunLog
 from volley.report import csv as as_csv
 from volley.report import json as as_json
 from volley.report import terminal
@@ -152,10 +154,10 @@ def test_csv_writes_every_kind_of_value() -> None:
 
 
 def test_csv_is_one_table_whatever_the_columns_and_says_where_rows_come_from() -> None:
-    first, second = (replace(data(a=1), origin={"run": name, "host": "n"}) for name in ("x.jsonl", "y.jsonl"))
+    first, second = (replace(data(a=1), origin=partial(dict, run=name, host="n")) for name in ("x.jsonl", "y.jsonl"))
     assert as_text(first, second) == "a,run,host,schema\n1,x.jsonl,n,3\n1,y.jsonl,n,3\n"
     assert as_text(first, data(b=2)) == "a,b,run,host,schema\n1,,x.jsonl,n,3\n,2,,,3\n"
-    assert as_text(replace(data(host="own"), origin={"host": "other"})) == "host,schema\nown,3\n"
+    assert as_text(replace(data(host="own"), origin=lambda: {"host": "other"})) == "host,schema\nown,3\n"
 
 
 def test_csv_shows_its_header_where_nothing_was_measured() -> None:
@@ -165,14 +167,17 @@ def test_csv_shows_its_header_where_nothing_was_measured() -> None:
 def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
     out = io.StringIO()
     page = Report(
-        ["x"], data=Data(("a",), rows=[{"a": math.inf, "nested": {"b": "é"}}]), runs=[{"n": 1}], extra={"more": [2]}
+        ["x"],
+        data=Data(("a",), rows=[{"a": math.inf, "nested": {"b": "é"}}]),
+        runs=[RunLog(number=7)],
+        extra={"more": [2]},
     )
     as_json.render([page], out)
     assert out.getvalue().isascii()
-    assert json.loads(out.getvalue()) == {
-        "schema": 3,
-        "series": [{"runs": [{"n": 1}], "data": [{"a": None, "nested": {"b": "é"}}], "more": [2]}],
-    }
+    (series,) = json.loads(out.getvalue())["series"]
+    assert series["data"] == [{"a": None, "nested": {"b": "é"}}]
+    assert series["more"] == [2]
+    assert [run["launch"] for run in series["runs"]] == [7]
 
 
 def test_json_writes_each_result_before_it_asks_for_the_next() -> None:
