@@ -144,8 +144,9 @@ class Account:
         return cls(**counts)
 
     @property
-    def all_verified(self) -> bool:
-        return self.verified > 0 and not self.failed and not self.unverified
+    def all_verified(self) -> str:
+        """What a legend says where all is verified, else nothing."""
+        return "all verified" if self.verified and not self.failed and not self.unverified else ""
 
     def words(self, what: str = "point") -> str:
         """``all 85 points verified byte for byte; 11 skipped``; ``6 of 61 points FAILED, 55 verified byte for byte``"""
@@ -159,9 +160,6 @@ class Account:
             text = f"{'all ' * (measured > 1)}{count(measured, what)} verified byte for byte"
         text += " (0 B: nothing to compare)" * bool(self.empty)
         return text + (f"; {self.skipped} skipped" if self.skipped else "")
-
-
-ALL_VERIFIED = "all verified"
 
 
 def bounds_legend(results: Sequence[Any], series: LaunchSeries, observations: str = "samples") -> Iterator[str]:

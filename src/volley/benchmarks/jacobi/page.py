@@ -111,7 +111,7 @@ def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
     quantities = with_bounds(wanted, solutions)
     columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
     all_verified = report_parts.Account.of(result.solutions).all_verified
-    columns.append(VERIFIED.column(all_true=report_parts.ALL_VERIFIED if all_verified else ""))
+    columns.append(VERIFIED.column(all_true=all_verified))
     rows: list[Row] = [
         [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
     ]

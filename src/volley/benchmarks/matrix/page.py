@@ -172,7 +172,7 @@ def _rank_table(case: RankMatrixCase) -> Table:
     legend = ["rows: first rank, columns: second"]
     legend += ["latency: half round trip"] if case.row.window is None else []
     legend += ["GB/s: 10^9 B/s"] if case.shows_rate else []
-    legend += [report_parts.ALL_VERIFIED] if case.moved_bytes and account([case]).all_verified else []
+    legend += filter(None, [account([case]).all_verified if case.moved_bytes else ""])
     widths = np.fmax(case.highs_s / case.times_s - 1, 1 - case.lows_s / case.times_s)
     digits = 3
     if not np.isnan(widths).all():  # how far the bounds of a cell are from its number: a table has no room for them
@@ -255,9 +255,7 @@ def _gpu_legend(cases: Sequence[GpuMatrixCase]) -> str:
         parts.append("CE: copy engine")
     if any(case.row.engine == "SM" for case in cases):
         parts.append("SM: a kernel's loads and stores")
-    if account(cases).all_verified:
-        parts.append(report_parts.ALL_VERIFIED)
-    return "; ".join(parts)
+    return "; ".join(filter(None, (*parts, account(cases).all_verified)))
 
 
 def _end(number: int) -> str:

@@ -278,7 +278,7 @@ def _table(result: Rates, names: Sequence[str]) -> Table:
             row = [Cell(pairs) if several else Cell(size, text=format_size(size))]
             row += [cell for name in names for cell in cells(found.get((name, size, pairs)), columns)]
             rows.append(row)
-    verified = report_parts.ALL_VERIFIED if report_parts.Account.of(result.points).all_verified else ""
+    verified = report_parts.Account.of(result.points).all_verified
     shown = [
         replace(column, all_true=verified if column.title == CHECKED.name else "")
         for column in headers(names, columns, result.series.transports)
@@ -297,9 +297,8 @@ def _legend(result: Rates, rows: Sequence[Row], *, alone: bool, several: bool) -
         parts += [f"keeps: {_share(results)}", *unclear(rows)]
     parts.append("GB/s: 10^9 B/s")
     parts += report_parts.bounds_legend(results, result.series)
-    if not alone and report_parts.Account.of(results).all_verified:
-        parts.append(report_parts.ALL_VERIFIED)
-    yield "; ".join(parts)
+    parts.append("" if alone else report_parts.Account.of(results).all_verified)
+    yield "; ".join(filter(None, parts))
 
 
 def _saturations(result: Rates) -> Iterator[Table]:

@@ -275,7 +275,7 @@ def report(result: OverlapSeries) -> Report:
 
 
 def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
-    verified = report_parts.ALL_VERIFIED if report_parts.Account.of(points).all_verified else ""
+    verified = report_parts.Account.of(points).all_verified
     columns = [Column("size"), *(each.column() for each in COLUMNS), CHECKED.column(all_true=verified)]
     sections: dict[int, str] = {}
     rows: list[Row] = []

@@ -191,11 +191,11 @@ def _legend(
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
         parts.append("GB/s: 10^9 B/s")
-    if len(by_transport(points)) > 1 and report_parts.Account.of(points).all_verified:
-        parts.append(report_parts.ALL_VERIFIED)
+    if len(by_transport(points)) > 1:
+        parts.append(report_parts.Account.of(points).all_verified)
     if any(point.sized and point.size_bytes == 0 for point in points):
         parts.append("0 B: nothing to compare")
-    return ["; ".join(parts)]
+    return ["; ".join(filter(None, parts))]
 
 
 # ------------------------------------------------------------------------------------------ speed-ups and lines
