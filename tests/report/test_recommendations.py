@@ -34,10 +34,10 @@ def texts(report: Report) -> Iterator[str]:
     """Yield every sentence of a report."""
     yield from report.heading
     yield from (text for note in report.sentences for text in (note.text, note.command))
-    yield from (line for table in report.tables for line in (table.title, *table.lines))
+    yield from (line for table in report.tables for line in (table.title, *table.lines()))
     if report.overview:
         yield report.overview.line
-        yield from report.overview.table.lines
+        yield from report.overview.table.lines()
 
 
 def command_lines(text: str) -> Iterator[list[str]]:

@@ -618,9 +618,9 @@ def test_nothing_is_called_all_verified_beside_a_failure(benchmark: str, asked: 
         place = draw.choice([number for number, each in enumerate(log.records) if failed(draw, each) is not each])
         log.records[place] = failed(draw, log.records[place])
         for report in reports(logs):
-            lines = [line for table in report.tables for line in table.lines]
+            lines = [line for table in report.tables for line in table.lines()]
             lines += [column.all_true for table in report.tables for column in table.columns]
-            lines += [report.overview.line, *report.overview.table.lines] if report.overview else []
+            lines += [report.overview.line, *report.overview.table.lines()] if report.overview else []
             assert any(note.level == "error" for note in report.sentences)
             assert not [line for line in lines if re.search(r"\ball\b.*verified", line)]
         results += made
