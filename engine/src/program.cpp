@@ -75,11 +75,7 @@ Json about(const Options& options) {
   return answer;
 }
 
-PlanReading read(const std::string& text) {
-  std::vector<std::string> transports;
-  for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  return read_plan(text, benchmarks, transports);
-}
+PlanReading read(const std::string& text) { return read_plan(text, benchmarks); }
 
 void refuse_errors(const PlanReading& reading) {
   if (!reading.errors.empty()) throw AgreedUsageError(reading.errors);

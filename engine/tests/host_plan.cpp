@@ -15,11 +15,7 @@ using namespace volley;
 
 namespace {
 
-PlanReading reading_of(const std::string& text) {
-  std::vector<std::string> transports;
-  for (const auto& entry : registry()) transports.emplace_back(entry.name);
-  return read_plan(text, benchmarks, transports);
-}
+PlanReading reading_of(const std::string& text) { return read_plan(text, benchmarks); }
 
 bool tells(const PlanReading& reading, const std::string& beginning) {
   return std::any_of(reading.errors.begin(), reading.errors.end(),

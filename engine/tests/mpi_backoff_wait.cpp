@@ -66,7 +66,7 @@ void ranks_of_other_pairs_sleep(const Context& context) {
       {"options", Json{{"sizes_bytes", std::vector{1 << 16}}, {"window", 64}, {"pairs", std::vector{1}}}},
       {"sampling", Json{{"point_time_s", 0.02}}}};
   constexpr std::array benchmarks{BenchmarkEntry{"message_rate", make_message_rate}};
-  const auto reading = read_plan(plan_document.text(), benchmarks, {"host"});
+  const auto reading = read_plan(plan_document.text(), benchmarks);
   EXPECT(reading.errors.empty());
   const std::string path = "/tmp/volley-mpi-backoff-" + std::to_string(getpid()) + ".jsonl";
   {

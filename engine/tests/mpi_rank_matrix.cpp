@@ -41,10 +41,10 @@ Document plan_of(int ranks, const std::string& mode) {
 std::vector<Document> records_of(const Context& context, const Document& plan) {
   const std::string path = "/tmp/volley-mpi-matrix-" + std::to_string(getpid()) + ".jsonl";
   constexpr std::array benchmarks{BenchmarkEntry{"rank_matrix", make_rank_matrix}};
-  auto reading = read_plan(plan.dump(), benchmarks, {"host"});
+  auto reading = read_plan(plan.dump(), benchmarks);
   const std::string others = reading.benchmark->for_other_ranks(reading.plan.document);
   EXPECT(others.find("\"rounds\":[[") == std::string::npos);
-  if (context.rank != 0) reading = read_plan(others, benchmarks, {"host"});
+  if (context.rank != 0) reading = read_plan(others, benchmarks);
   EXPECT(reading.errors.empty());
   std::vector<Document> lines;
   {

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "faults/faults.hpp"
+#include "transport/registry.hpp"
 
 namespace volley {
 namespace {
@@ -44,16 +44,15 @@ void read_sampling(PlanObject& given, Sampling& sampling) {
   given.boolean("tail", sampling.tail);
 }
 
-void read_transports(PlanObject& given, const std::vector<std::string>& names, Plan& plan) {
+void read_transports(PlanObject& given, Plan& plan) {
   given.require("transports", "a list");
   given.names("transports", plan.transports, "a transport's name");
   for (std::size_t i = 0; i < plan.transports.size(); ++i) {
-    const std::size_t plus = plan.transports[i].find('+');
-    const bool sound = plus == std::string::npos ||
-                       std::ranges::count(faults(), plan.transports[i].substr(plus + 1), &FaultEntry::name) > 0;
-    if (sound && std::ranges::count(names, plan.transports[i].substr(0, plus)) > 0) continue;
-    given.complain(PlanObject::place("transports", i), "this engine has no transport `" + plan.transports[i] +
-                                                           "`; it has " + (names.empty() ? "none" : joined(names)));
+    if (find_transport(plan.transports[i]) != nullptr) continue;
+    std::vector<std::string> names;
+    for (const auto& entry : registry()) names.push_back(entry.name);
+    given.complain(PlanObject::place("transports", i),
+                   "this engine has no transport `" + plan.transports[i] + "`; it has " + joined(names));
   }
 }
 
@@ -67,8 +66,7 @@ std::string read_plan_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks,
-                      const std::vector<std::string>& transports) {
+PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks) {
   std::vector<std::string> names;
   for (const auto& entry : benchmarks) names.emplace_back(entry.name);
   PlanReading reading;
@@ -77,7 +75,7 @@ PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> b
     given.require("benchmark", "one of `" + joined(names, "`, `") + "`");
     const auto chosen = given.one_of("benchmark", names);
     given.integer("world_size", plan.world_size, 1);
-    read_transports(given, transports, plan);
+    read_transports(given, plan);
     given.texts("excluded", plan.excluded);
     given.object("sampling", [&](PlanObject& sampling) { read_sampling(sampling, plan.sampling); });
     given.boolean("verify", plan.verify);

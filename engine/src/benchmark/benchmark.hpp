@@ -50,8 +50,7 @@ struct PlanReading {
   std::vector<std::string> errors;
 };
 
-[[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks,
-                                    const std::vector<std::string>& transports);
+[[nodiscard]] PlanReading read_plan(const std::string& text, std::span<const BenchmarkEntry> benchmarks);
 
 // The text at `path`, or on standard input for "-". Throws UsageError when it cannot be read.
 [[nodiscard]] std::string read_plan_text(const std::string& path);

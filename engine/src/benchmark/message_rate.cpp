@@ -228,8 +228,8 @@ class MessageRateBenchmark final : public Benchmark {
                                                                 std::to_string(pairs_[i]));
     }
     for (std::size_t i = 0; i < plan.transports.size() && traffic_.pattern != Pattern::pairs; ++i) {
-      const std::string_view name = plan.transports[i];
-      if (name.substr(0, name.find('+')) == "host" || name.substr(0, name.find('+')) == "aware") continue;
+      const std::string_view right = without_fault(plan.transports[i]);
+      if (right == "host" || right == "aware") continue;
       options.complain_of_plan("transports",
                                "only `host` and `aware` send by a pattern, found `" + plan.transports[i] + "`");
     }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/errors.hpp"
 #include "base/text.hpp"
@@ -29,10 +30,14 @@ std::string of_cpu(const std::string& root, int cpu) {
   return root + "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/";
 }
 
-std::vector<int> each_once(std::vector<int> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  return numbers;
+// The first number of `numbers_of(cpu)` of each CPU for which there is one: each once, in order.
+template <class OfCpu>
+std::vector<int> first_numbers(const std::vector<int>& cpus, const OfCpu& numbers_of) {
+  std::set<int> numbers;
+  for (const int cpu : cpus) {
+    if (const std::vector<int> found = numbers_of(cpu); !found.empty()) numbers.insert(found.front());
+  }
+  return {numbers.begin(), numbers.end()};
 }
 
 // The CPUs of the NUMA node of `cpu`; none if Linux reports no node.
@@ -77,36 +82,25 @@ std::vector<int> allowed_cpus() {
 }
 
 std::vector<int> sockets_of(const std::vector<int>& cpus, const std::string& root) {
-  std::vector<int> sockets;
-  for (const int cpu : cpus) {
-    const auto found = parse_cpu_list(first_line(of_cpu(root, cpu) + "topology/physical_package_id"));
-    sockets.insert(sockets.end(), found.begin(), found.end());
-  }
-  return each_once(std::move(sockets));
+  return first_numbers(
+      cpus, [&](int cpu) { return parse_cpu_list(first_line(of_cpu(root, cpu) + "topology/physical_package_id")); });
 }
 
 // Linux lists the caches of a CPU from the first level on.
 std::vector<int> caches_of(const std::vector<int>& cpus, const std::string& root) {
-  std::vector<int> caches;
-  for (const int cpu : cpus) {
+  return first_numbers(cpus, [&](int cpu) {
     std::vector<int> sharing;
     for (int index = 0;; ++index) {
       const std::string cache = of_cpu(root, cpu) + "cache/index" + std::to_string(index) + "/";
       auto found = parse_cpu_list(first_line(cache + "shared_cpu_list"));
-      if (found.empty()) break;
+      if (found.empty()) return sharing;
       sharing = std::move(found);
     }
-    if (!sharing.empty()) caches.push_back(sharing.front());
-  }
-  return each_once(std::move(caches));
+  });
 }
 
 std::vector<int> numa_nodes_of(const std::vector<int>& cpus, const std::string& root) {
-  std::vector<int> nodes;
-  for (const int cpu : cpus) {
-    if (const auto sharing = numa_cpus_of(cpu, root); !sharing.empty()) nodes.push_back(sharing.front());
-  }
-  return each_once(std::move(nodes));
+  return first_numbers(cpus, [&](int cpu) { return numa_cpus_of(cpu, root); });
 }
 
 std::vector<int> parse_cpu_list(const std::string& text) {

@@ -16,6 +16,21 @@
 
 namespace volley {
 
+// A channel whose whole message is one that is started and awaited.
+template <class Channel>
+class AwaitingEach : public Channel {
+ public:
+  using Channel::Channel;
+  void send(const View& view) {
+    this->start_send(view);
+    this->finish();
+  }
+  void recv(const View& view) {
+    this->start_recv(view);
+    this->finish();
+  }
+};
+
 template <class Channel>
 class HostDriven : public Transport, public Messages {
  public:
@@ -89,6 +104,20 @@ class HostDriven : public Transport, public Messages {
   bool leads_ = false;
 };
 
+// A channel that also carries halos: messages both ways that are started and awaited.
+template <class Channel>
+class WithHalos : public HostDriven<Channel>, public HaloExchange {
+ public:
+  [[nodiscard]] HaloExchange* halo() override { return this; }
+  void open_halo(const View& view) override { this->channel_.prepare(view); }
+  void start(const View& view) override {
+    this->channel_.start_recv(view);
+    this->channel_.start_send(view);
+  }
+  void progress() override { this->channel_.progress(); }
+  void finish() override { this->channel_.finish(); }
+};
+
 // Messages through MPI, from and to the memory that the view points at.
 class MpiChannel {
  public:
@@ -155,18 +184,10 @@ class MpiChannel {
 };
 
 // `host` and `aware`.
-class MpiTransport : public HostDriven<MpiChannel>, public HaloExchange, public MpiCollectives {
+class MpiTransport : public WithHalos<MpiChannel>, public MpiCollectives {
  public:
-  [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
   [[nodiscard]] std::string refuses(std::size_t) const override { return {}; }
-  void open_halo(const View& view) override { channel_.prepare(view); }
-  void start(const View& view) override {
-    channel_.start_recv(view);
-    channel_.start_send(view);
-  }
-  void progress() override { channel_.progress(); }
-  void finish() override { channel_.finish(); }
 };
 
 }  // namespace volley

@@ -79,13 +79,14 @@ template <class Make>
 // and completed by MPI_Win_flush; by MPI_Win_fence; or by MPI_Win_post, MPI_Win_start, MPI_Win_complete, MPI_Win_wait.
 enum class Epochs { locked, fenced, posted };
 
-// The message buffers of a pair as windows.
-class ExposedBuffers {
+// The message buffers of a pair are windows.
+class ExposingChannel : public MpiChannel {
  public:
-  explicit ExposedBuffers(Epochs epochs) : epochs_(epochs) {}
+  explicit ExposingChannel(Epochs epochs) : epochs_(epochs) {}
 
-  // Collective over the pair.
+  // Collective over the pair, as is close(), also after an open() that failed.
   void open(const RankGroup& pair, const Buffers& buffers) {
+    MpiChannel::open(pair, buffers);
     buffers_ = buffers;
     const std::size_t bytes = buffers.capacity + fill_room_bytes;
     send_ = agreed_window(pair, [&] { return RmaWindow::over(buffers.send, bytes, pair.data.get()); });
@@ -96,7 +97,6 @@ class ExposedBuffers {
     });
   }
 
-  // Collective over the pair; also after an open() that failed.
   void close() {
     for (RmaWindow* window : {&send_, &recv_}) {
       if (!*window) continue;
@@ -104,8 +104,10 @@ class ExposedBuffers {
       window->unlock_all();
       *window = RmaWindow();
     }
+    MpiChannel::close();
   }
 
+ protected:
   // A place in one of the buffers; the same on both ranks.
   struct Place {
     MPI_Win window;
@@ -185,18 +187,18 @@ class Notifications {
 };
 
 // Receivers are told of messages by notifications.
-class NotifiedChannel : public MpiChannel {
+class NotifiedChannel : public ExposingChannel {
  public:
+  NotifiedChannel() : ExposingChannel(Epochs::locked) {}
+
   void open(const RankGroup& pair, const Buffers& buffers) {
-    MpiChannel::open(pair, buffers);
-    buffers_.open(pair, buffers);
+    ExposingChannel::open(pair, buffers);
     notifications_.open(pair);
   }
 
   void close() {
     notifications_.close();
-    buffers_.close();
-    MpiChannel::close();
+    ExposingChannel::close();
   }
 
   void acknowledge() { notifications_.notify(); }
@@ -206,7 +208,6 @@ class NotifiedChannel : public MpiChannel {
   // What was put is in the other rank's memory, what was fetched in this rank's.
   void complete() { VOLLEY_MPI(MPI_Win_flush(peer_, window_)); }
 
-  ExposedBuffers buffers_{Epochs::locked};
   Notifications notifications_;
   MPI_Win window_ = MPI_WIN_NULL;  // of the latest message
   bool sending_ = false;
@@ -252,7 +253,7 @@ class PutChannel final : public NotifiedChannel {
 
  private:
   void put(const View& view) {
-    const auto [window, offset] = buffers_.place(view.recv);
+    const auto [window, offset] = place(view.recv);
     if constexpr (accumulates) {
       VOLLEY_MPI(MPI_Accumulate(view.send, elements_, type_, peer_, offset, elements_, type_, MPI_REPLACE, window));
     } else {
@@ -262,7 +263,7 @@ class PutChannel final : public NotifiedChannel {
   }
 
   // What was put into this rank's window is in its memory.
-  void see(const View& view) { VOLLEY_MPI(MPI_Win_sync(buffers_.place(view.recv).window)); }
+  void see(const View& view) { VOLLEY_MPI(MPI_Win_sync(place(view.recv).window)); }
 
   View arriving_;
   bool receiving_ = false;
@@ -304,12 +305,12 @@ class GetChannel : public NotifiedChannel {
 
  private:
   void expose(const View& view) {
-    VOLLEY_MPI(MPI_Win_sync(buffers_.place(view.send).window));
+    VOLLEY_MPI(MPI_Win_sync(place(view.send).window));
     notifications_.notify();
   }
 
   void get(const View& view) {
-    const auto [window, offset] = buffers_.place(view.send);
+    const auto [window, offset] = place(view.send);
     window_ = window;
     switch (call_) {
       case GetCall::get:
@@ -356,22 +357,14 @@ class Get final : public HostDriven<GetChannel> {
 
 // MPI_Put between two calls of MPI_Win_fence. The fence is collective: it tells both ranks that the messages arrived,
 // so that there are no notifications and no acknowledgements.
-class FenceChannel final : public MpiChannel {
+class FenceChannel final : public ExposingChannel {
  public:
-  void open(const RankGroup& pair, const Buffers& buffers) {
-    MpiChannel::open(pair, buffers);
-    buffers_.open(pair, buffers);
-  }
-
-  void close() {
-    buffers_.close();
-    MpiChannel::close();
-  }
+  FenceChannel() : ExposingChannel(Epochs::fenced) {}
 
   // Begins a batch: its messages arrive where this one does. Between two batches the ranks write to their buffers,
   // which MPI forbids in an epoch in which the other rank puts there: the fence ends the epoch before.
   void begin(const View& view) {
-    window_ = buffers_.place(view.recv).window;
+    window_ = place(view.recv).window;
     fence();
   }
 
@@ -381,7 +374,7 @@ class FenceChannel final : public MpiChannel {
   }
   void recv(const View&) { fence(); }
   void start_send(const View& view) {
-    const MPI_Aint offset = buffers_.place(view.recv).offset;
+    const MPI_Aint offset = place(view.recv).offset;
     VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window_));
   }
   void start_recv(const View&) {}
@@ -392,7 +385,6 @@ class FenceChannel final : public MpiChannel {
  private:
   void fence() { VOLLEY_MPI(MPI_Win_fence(0, window_)); }
 
-  ExposedBuffers buffers_{Epochs::fenced};
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
@@ -410,13 +402,12 @@ class PutFence final : public HostDriven<FenceChannel> {
 };
 
 // MPI_Put or MPI_Get of a rank that may access what the other one exposes: all messages of a window in one epoch.
-class PscwChannel final : public MpiChannel {
+class PscwChannel : public ExposingChannel {
  public:
-  explicit PscwChannel(bool gets) : gets_(gets) {}
+  explicit PscwChannel(bool gets) : ExposingChannel(Epochs::posted), gets_(gets) {}
 
   void open(const RankGroup& pair, const Buffers& buffers) {
-    MpiChannel::open(pair, buffers);
-    buffers_.open(pair, buffers);
+    ExposingChannel::open(pair, buffers);
     MPI_Group both = MPI_GROUP_NULL;
     MPI_Group other = MPI_GROUP_NULL;
     VOLLEY_MPI(MPI_Comm_group(comm_, &both));
@@ -427,25 +418,16 @@ class PscwChannel final : public MpiChannel {
 
   void close() {
     other_ = {};
-    buffers_.close();
-    MpiChannel::close();
+    ExposingChannel::close();
   }
 
-  void send(const View& view) {
-    start_send(view);
-    finish();
-  }
-  void recv(const View& view) {
-    start_recv(view);
-    finish();
-  }
   void start_send(const View& view) { gets_ ? expose(view.send) : accessed_.push_back(view); }
   void start_recv(const View& view) { gets_ ? accessed_.push_back(view) : expose(view.recv); }
 
   // A rank exposes before it accesses: MPI_Win_start may wait for the other one's MPI_Win_post.
   void finish() {
     if (!accessed_.empty()) {
-      MPI_Win window = buffers_.place(remote(accessed_[0])).window;
+      MPI_Win window = place(remote(accessed_[0])).window;
       VOLLEY_MPI(MPI_Win_start(other_.get(), 0, window));
       for (const View& view : accessed_) access(view, window);
       VOLLEY_MPI(MPI_Win_complete(window));
@@ -459,19 +441,18 @@ class PscwChannel final : public MpiChannel {
   [[nodiscard]] std::byte* remote(const View& view) const { return gets_ ? view.send : view.recv; }
 
   void access(const View& view, MPI_Win window) const {
-    const MPI_Aint offset = buffers_.place(remote(view)).offset;
+    const MPI_Aint offset = place(remote(view)).offset;
     if (gets_) VOLLEY_MPI(MPI_Get(view.recv, elements_, type_, peer_, offset, elements_, type_, window));
     else VOLLEY_MPI(MPI_Put(view.send, elements_, type_, peer_, offset, elements_, type_, window));
   }
 
   void expose(const std::byte* at) {
     if (std::exchange(exposes_, true)) return;  // another message of the window
-    exposed_ = buffers_.place(at).window;
+    exposed_ = place(at).window;
     VOLLEY_MPI(MPI_Win_post(other_.get(), 0, exposed_));
   }
 
   const bool gets_;
-  ExposedBuffers buffers_{Epochs::posted};
   Handle<MPI_Group, MPI_Group_free> other_;  // the other rank
   std::vector<View> accessed_;
   MPI_Win exposed_ = MPI_WIN_NULL;
@@ -485,8 +466,8 @@ std::unique_ptr<Transport> make_put_blocking() { return std::make_unique<HostDri
 std::unique_ptr<Transport> make_get() { return std::make_unique<Get>(GetCall::get, false); }
 std::unique_ptr<Transport> make_get_blocking() { return std::make_unique<Get>(GetCall::get, true); }
 std::unique_ptr<Transport> make_put_fence() { return std::make_unique<PutFence>(); }
-std::unique_ptr<Transport> make_put_pscw() { return std::make_unique<HostDriven<PscwChannel>>(false); }
-std::unique_ptr<Transport> make_get_pscw() { return std::make_unique<HostDriven<PscwChannel>>(true); }
+std::unique_ptr<Transport> make_put_pscw() { return std::make_unique<HostDriven<AwaitingEach<PscwChannel>>>(false); }
+std::unique_ptr<Transport> make_get_pscw() { return std::make_unique<HostDriven<AwaitingEach<PscwChannel>>>(true); }
 std::unique_ptr<Transport> make_accumulate() { return std::make_unique<HostDriven<PutChannel<true, true>>>(); }
 std::unique_ptr<Transport> make_get_accumulate() { return std::make_unique<Get>(GetCall::get_accumulate, true); }
 std::unique_ptr<Transport> make_fetch_and_op() { return std::make_unique<Get>(GetCall::fetch_and_op, true); }

@@ -136,11 +136,11 @@ std::span<const TransportEntry> registry() { return entries; }
 
 // An entry with a fault is made when it is first asked for, and kept: records and plans refer to it.
 const TransportEntry* find_transport(std::string_view name) {
-  const std::size_t plus = name.find('+');
-  const auto* const found = std::ranges::find(entries, name.substr(0, plus), &TransportEntry::name);
+  const std::string_view right = without_fault(name);
+  const auto* const found = std::ranges::find(entries, right, &TransportEntry::name);
   if (found == std::end(entries)) return nullptr;
-  if (plus == std::string_view::npos) return found;
-  const auto fault = std::ranges::find(faults(), name.substr(plus + 1), &FaultEntry::name);
+  if (right == name) return found;
+  const auto fault = std::ranges::find(faults(), name.substr(right.size() + 1), &FaultEntry::name);
   if (fault == faults().end()) return nullptr;
 
   static std::list<TransportEntry> kept;

@@ -32,6 +32,9 @@ struct TransportEntry {
 
 [[nodiscard]] std::span<const TransportEntry> registry();
 
+// NAME of NAME or NAME+FAULT.
+[[nodiscard]] inline std::string_view without_fault(std::string_view name) { return name.substr(0, name.find('+')); }
+
 // The entry of that name, or null. NAME+FAULT is the transport NAME with a fault of faults/faults.hpp.
 [[nodiscard]] const TransportEntry* find_transport(std::string_view name);
 

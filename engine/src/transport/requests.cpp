@@ -10,20 +10,6 @@
 namespace volley {
 namespace {
 
-// A channel whose whole message is one that is started and awaited.
-template <class Channel>
-class AwaitingEach : public Channel {
- public:
-  void send(const View& view) {
-    this->start_send(view);
-    this->finish();
-  }
-  void recv(const View& view) {
-    this->start_recv(view);
-    this->finish();
-  }
-};
-
 // Calls visit(message) for the messages of a call, or for the first ones of its windows, that need requests of their
 // own: in timed calls all but the last one have one place.
 template <class Visit>

@@ -112,30 +112,22 @@ class PackedChannel : public MpiChannel {
   std::vector<View> arriving_;
 };
 
-template <class Channel>
-class ByColumns : public HostDriven<Channel> {
+template <class Base>
+class ByColumns : public Base {
  public:
   [[nodiscard]] std::string refuses(std::size_t bytes) const override {
     return bytes % row_bytes == 0 && bytes > 0 ? "" : "its messages have whole rows of 64 B";
   }
 };
 
-class VectorTransport final : public ByColumns<VectorChannel>, public HaloExchange {
-  [[nodiscard]] HaloExchange* halo() override { return this; }
-  void open_halo(const View& view) override { channel_.prepare(view); }
+class VectorTransport final : public ByColumns<WithHalos<VectorChannel>> {
   [[nodiscard]] bool open_line(const HaloLine& line) override {
     channel_.prepare(line);
     return true;
   }
-  void start(const View& view) override {
-    channel_.start_recv(view);
-    channel_.start_send(view);
-  }
-  void progress() override { channel_.progress(); }
-  void finish() override { channel_.finish(); }
 };
 
-class PackedTransport final : public ByColumns<PackedChannel> {
+class PackedTransport final : public ByColumns<HostDriven<PackedChannel>> {
   void prepare(const View& view, const std::optional<Window>& window) override {
     HostDriven::prepare(view, window);
     channel_.reserve(view.bytes, messages_of(window));

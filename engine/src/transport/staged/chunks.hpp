@@ -106,16 +106,6 @@ class ChunkPipeline {
     copies_.prepare(layout.slots);
   }
 
-  // Each returns when the whole message has left the device, or is on it: an answer does not start before.
-  void send(const View& view) {
-    start_send(view);
-    finish();
-  }
-  void recv(const View& view) {
-    start_recv(view);
-    finish();
-  }
-
   // Adds a message to send from, or to receive at, the view. Messages until finish() are `view.stride` apart.
   void start_send(const View& view) {
     if (out_.wanted == out_.run) send_ = view;

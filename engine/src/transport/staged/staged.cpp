@@ -300,7 +300,9 @@ class SharedChannel : public ChunkPipeline<SegmentChunks, AsyncCopies> {
 
 std::unique_ptr<Transport> make_staged_pageable() { return std::make_unique<Whole<PageableBuffer, BlockingCopies>>(); }
 std::unique_ptr<Transport> make_staged_pinned() { return std::make_unique<StagedPinned>(); }
-std::unique_ptr<Transport> make_staged_pipelined() { return std::make_unique<HostDriven<PipelinedChannel>>(); }
-std::unique_ptr<Transport> make_staged_shared() { return std::make_unique<HostDriven<SharedChannel>>(); }
+std::unique_ptr<Transport> make_staged_pipelined() {
+  return std::make_unique<HostDriven<AwaitingEach<PipelinedChannel>>>();
+}
+std::unique_ptr<Transport> make_staged_shared() { return std::make_unique<HostDriven<AwaitingEach<SharedChannel>>>(); }
 
 }  // namespace volley
