@@ -49,6 +49,7 @@ def _collectives(form: str, transport: str, command: str = BLOCKING) -> Iterator
 def _neighbors(form: str, command: str) -> Iterator[Row]:
     for name in ("allgather", "allgatherv", "alltoall", "alltoallv"):
         yield Row(form.format(name), command.format("host", f"neighbor-{OF_MPI[name]}"), "a ring")
+    yield Row(form.format("alltoallw"), command.format("host", "neighbor-all-to-allw"), "a ring, one type for all")
 
 
 OSU = (
@@ -92,7 +93,6 @@ OSU = (
     Row("osu_alltoallw_persistent", BLOCKING.format("host/persistent", "all-to-allw"), "one type for all ranks"),
     *_neighbors("osu_neighbor_{}", RING),
     *_neighbors("osu_ineighbor_{}", OVERLAP),
-    Row("osu_neighbor_alltoallw, osu_ineighbor_alltoallw", "", "they differ from …alltoallv in their datatypes only"),
     Row("osu_init", "volley transports --ranks 8 --launches 8", "MPI_Init of the first rank, and the other steps"),
     Row("osu_hello", "volley transports --ranks 8 --launches 8", "the time of a whole launch: `--verbose`"),
     Row("osu_xccl_latency", LATENCY.format("nccl")),
@@ -121,6 +121,9 @@ IMB = (
     *_collectives("I{}", "host", OVERLAP),
     Row("Unidir_put, Unidir_get", STREAM.format("host/put,host/get")),
     Row("Bidir_put, Bidir_get", "volley stream -t host/put,host/get --direction bi"),
+    Row("Accumulate, Get_accumulate", "volley stream -t host/put/accumulate,host/get/accumulate", OF_64),
+    Row("Fetch_and_op", "volley stream -t host/get/fetch-and-op --sizes 8", OF_64),
+    Row("Compare_and_swap", "volley stream -t host/get/compare-and-swap --sizes 8", OF_64),
     Row("PingPongMT", LATENCY.format("host,threads"), "each thread has a communicator of its own"),
     Row("UniBandMT", "volley message-rate -t host,threads"),
     Row("BiBandMT, PingPingMT", "volley stream -t host,threads --direction bi", "PingPingMT: `--window 1`"),
@@ -145,10 +148,9 @@ NCCL = (
     ),
     Row("-d half, bfloat16, int32, fp8e4m3", "volley collective -t nccl --element bfloat16", "of NCCL alone"),
     Row("-o max", "volley collective --operation allreduce --reduction max"),
-    Row(
-        "-d of other types; -o min, prod, avg, mulsum", "", "the result is checked bit for bit, whatever is added first"
-    ),
-    Row("-G, in place", "", "each sample ends with a message of its own, which a graph or a sum in place has not"),
+    Row("-d of other types; -o min, prod, avg, mulsum", "", "no contents whose result is exact bit for bit are made"),
+    Row("-G", "", "each sample ends with a message of its own, which a graph has not"),
+    Row("in place", "", "repeated in place, a sum would grow with each operation, and could not be checked"),
     Row("hypercube_perf", "", "it is an exchange of its own, made of ncclSend and ncclRecv"),
 )
 NVBANDWIDTH = (
@@ -159,7 +161,10 @@ NVBANDWIDTH = (
     Row("host_to_device_memcpy_ce, device_to_host_memcpy_ce", "volley matrix --section host-to-gpu,gpu-to-host"),
     Row("all_to_one", BLOCKING.format("nccl", "gather"), "NCCL's kernels in place of copy engines"),
     Row("one_to_all", BLOCKING.format("nccl", "scatter"), "NCCL's kernels in place of copy engines"),
+    Row("device_local_copy", "volley matrix --section uni", "the cells of one GPU"),
     Row("all_to_host, host_to_all", "", "volley has no pattern of the host with several GPUs at once"),
+    Row("host_to_device_bidirectional_*, device_to_host_bidirectional_*", "", "sections with the host go one way"),
+    Row("host_*_sm, device_to_host_*_sm", "", "no kernel of the matrix reads or writes host memory"),
     Row("multinode_*", "", "the memory of a GPU is mapped within one node only"),
 )
 SUITES = {

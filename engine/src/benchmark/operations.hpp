@@ -133,7 +133,7 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
   if (collective.reduces() && traits_of(collective.element).bits < 32 && entry.mpi != ThroughMpi::no) {
     return std::string("the MPI standard has no type for ") + name_of(collective.element) + "; NCCL has one";
   }
-  const bool in_bytes = collective.operation == Operation::all_to_allw;
+  const bool in_bytes = collective.has_types();
   const bool of_mpi_alone = collective.operation == Operation::scan || in_bytes || collective.among_neighbors();
   if (of_mpi_alone && entry.mpi == ThroughMpi::no) return std::string("NCCL has no ") + name_of(collective.operation);
   const bool too_many = (in_bytes ? bytes : collective.counted(bytes)) > std::numeric_limits<int>::max();

@@ -65,7 +65,9 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   Form(X, neighbor_allgatherv, Neighbor_allgatherv, neighbor_allgatherv, const void*, int, MPI_Datatype, void*,        \
        const int*, const int*, MPI_Datatype)                                                                           \
   Form(X, neighbor_all_to_allv, Neighbor_alltoallv, neighbor_alltoallv, const void*, const int*, const int*,           \
-       MPI_Datatype, void*, const int*, const int*, MPI_Datatype)
+       MPI_Datatype, void*, const int*, const int*, MPI_Datatype)                                                      \
+  Form(X, neighbor_all_to_allw, Neighbor_alltoallw, neighbor_alltoallw, const void*, const int*, const MPI_Aint*,      \
+       const void*, void*, const int*, const MPI_Aint*, const void*)
 // clang-format on
 
 // Their forms, and a list of the names of one.

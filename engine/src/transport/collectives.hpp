@@ -48,6 +48,7 @@ inline constexpr auto operation_traits = [] {
       {"neighbor-all-to-all", false, neighbors, neighbors, block_for_neighbors, block_for_neighbors},
       {"neighbor-allgatherv", false, block, block, neighbors, neighbors, true},
       {"neighbor-all-to-allv", false, neighbors, neighbors, block_for_neighbors, block_for_neighbors, true},
+      {"neighbor-all-to-allw", false, neighbors, neighbors, block_for_neighbors, block_for_neighbors, true},
   });
 }();
 inline constexpr int operations = static_cast<int>(operation_traits.size());
@@ -96,6 +97,10 @@ struct Collective {
   [[nodiscard]] std::uint32_t packed_bits() const {
     const std::uint32_t bits = traits_of(element).bits;
     return bits < 32 || reduction == Reduction::max ? bits : 0;
+  }
+  // Whether MPI is told a type for each rank, and starts in bytes.
+  [[nodiscard]] bool has_types() const {
+    return operation == Operation::all_to_allw || operation == Operation::neighbor_all_to_allw;
   }
   [[nodiscard]] bool among_neighbors() const { return traits().received_by_root >= DataShare::neighbors; }
   // The rank so many places after this one in the ring.
@@ -204,7 +209,8 @@ inline std::unique_ptr<Driver> Collectives::driver(const Collective& collective)
 }
 
 // An operation with what MPI wants to know of its buffers. Where each rank has counts of its own, they and the starts
-// are counted in elements, by rank; but an all-to-allw has a type for each rank, and starts in bytes.
+// are counted in elements, by rank; but an all-to-allw has a type for each rank, and starts in bytes, which
+// are longer numbers among neighbors.
 struct MpiCall {
   Operation operation = Operation::barrier;
   MPI_Comm comm{};
@@ -218,6 +224,8 @@ struct MpiCall {
   std::vector<int> arriving = {};  // of an all-to-all: of what arrives from each rank
   std::vector<int> arriving_starts = {};
   std::vector<std::uint32_t> types = {};  // as the library's array of handles
+  std::vector<MPI_Aint> long_starts = {};
+  std::vector<MPI_Aint> long_arriving_starts = {};
 };
 
 [[nodiscard]] inline MpiCall mpi_call(const Collective& collective, std::uint64_t bytes) {
@@ -228,7 +236,7 @@ struct MpiCall {
                .reduction = collective.reduction == Reduction::max ? MPI_MAX : MPI_SUM,
                .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)};
   const int others = !collective.traits().own_counts ? 0 : collective.among_neighbors() ? 2 : collective.ranks;
-  const int unit = collective.operation == Operation::all_to_allw ? static_cast<int>(element_bytes) : 1;
+  const int unit = collective.has_types() ? static_cast<int>(element_bytes) : 1;
   const std::size_t words = mpi_handle_bytes / sizeof(std::uint32_t);  // of a handle
   call.types.resize(unit > 1 ? words * static_cast<std::size_t>(others) : 0);
   for (std::size_t at = 0; at < call.types.size(); at += words)
@@ -239,6 +247,10 @@ struct MpiCall {
     call.counts.push_back(static_cast<int>(collective.block(bytes, rank) / element_bytes));
     call.arriving.push_back(call.count);
     call.arriving_starts.push_back(unit * other * call.count);
+  }
+  if (collective.among_neighbors()) {
+    call.long_starts.assign(call.starts.begin(), call.starts.end());
+    call.long_arriving_starts.assign(call.arriving_starts.begin(), call.arriving_starts.end());
   }
   return call;
 }
@@ -254,7 +266,7 @@ struct MpiCollectiveForm {
   // One call of it. A root's buffer of a broadcast is only read.
   void operator()(const MpiCall& call, const void* from, void* to, More... more) const {
     const auto& [operation, comm, root, is_root, type, reduction, count, counts, starts, arriving, arriving_starts,
-                 types] = call;
+                 types, long_starts, long_arriving_starts] = call;
     switch (operation) {
       case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
       case Operation::broadcast:
@@ -299,6 +311,10 @@ struct MpiCollectiveForm {
       case Operation::neighbor_all_to_allv:
         VOLLEY_MPI(neighbor_all_to_allv(from, counts.data(), starts.data(), type, to, arriving.data(),
                                         arriving_starts.data(), type, comm, more...));
+        break;
+      case Operation::neighbor_all_to_allw:
+        VOLLEY_MPI(neighbor_all_to_allw(from, counts.data(), long_starts.data(), types.data(), to, arriving.data(),
+                                        long_arriving_starts.data(), types.data(), comm, more...));
         break;
     }
   }

@@ -35,6 +35,7 @@ Operation = Literal[
     "neighbor-all-to-all",
     "neighbor-allgatherv",
     "neighbor-all-to-allv",
+    "neighbor-all-to-allw",
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 """The collectives, in the order of the engine."""
