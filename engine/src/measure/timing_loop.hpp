@@ -100,7 +100,7 @@ struct View {
 class Stamps {
  public:
   // Of batches with more counts none are taken.
-  static constexpr std::uint64_t most_counts = 1024;
+  static constexpr std::uint64_t most_counts = 256;
   // The fewest that show the time of one. The first count waits until the other ends have begun, and a stamp may be
   // taken when a count begins.
   static constexpr std::uint64_t least_counts = 3;
