@@ -631,20 +631,24 @@ static void count_started(const struct call* call, struct count* count) {
   }
 }
 
+// Adds words to the list of an event; returns where they are, or UINT32_MAX if they have no room.
+static uint32_t remember_list(struct event* e, const uint64_t* from, uint32_t n) {
+  const uint32_t at = e->flags & FULL ? UINT32_MAX : keep_words(from, n);
+  if (at == UINT32_MAX) return e->flags |= LIST_LOST, at;
+  if (e->length == 0) e->list = at;
+  e->length += n;
+  return at;
+}
+
 // The bytes to or from each rank: a list for a vector of counts. Returns their sum.
 static uint64_t vector_of(struct event* e, const struct call* call, Word numbers, Word type, bool types) {
-  const uint32_t n = call->comm->size, at = e->flags & FULL ? UINT32_MAX : keep_words(NULL, n);
+  const uint32_t n = call->comm->size, at = remember_list(e, NULL, n);
   uint64_t sum = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t bytes = (uint64_t)((const int*)numbers)[i] *
                            (uint64_t)size_of(types ? handle_at(type, (int)i) : handle_in(type));
     sum += bytes;
     if (at != UINT32_MAX) words[at + i] = bytes;
-  }
-  if (at == UINT32_MAX) e->flags |= LIST_LOST;
-  else {
-    if (e->length == 0) e->list = at;
-    e->length += n;
   }
   return sum;
 }
@@ -670,16 +674,6 @@ static void describe_collective(struct event* e, const struct call* call) {
                                         : number(call, row->count2) * (uint64_t)size_of(handle_in(ARGUMENT(type2)));
     if (!first) e->bytes = bytes;
   }
-}
-
-static void remember_list(struct event* e, const uint64_t* from, uint32_t n) {
-  const uint32_t at = e->flags & FULL ? UINT32_MAX : keep_words(from, n);
-  if (at == UINT32_MAX) {
-    e->flags |= LIST_LOST;
-    return;
-  }
-  if (e->length == 0) e->list = at;
-  e->length += n;
 }
 
 // Notes the requests, and gives a place for statuses where the program wants none but a source must be known.
@@ -855,10 +849,10 @@ static void learn(struct call* call) {
     }
     case MAKER: {
       const Word handle = handle_at(ARGUMENT(made), 0);
-      int size = 0;  // of a null handle MPI would complain: what makes communicators for some gives it to the others
+      // What makes communicators for some gives a null handle to the others, of which MPI would complain.
       const Word null = abi.ints ? 0x04000000 : abi.status_bytes == 32 ? 0x100 : (Word)dlsym(RTLD_DEFAULT, "ompi_mpi_comm_null");
-      if (handle != null && handle != (Word)symbol_of_mpi("ompi_mpi_comm_null") && handle != 0) size = 1;
-      if (size) e->buffer2 = comm_of(handle, true)->id;
+      const bool none = handle == 0 || handle == null || handle == (Word)symbol_of_mpi("ompi_mpi_comm_null");
+      if (!none) e->buffer2 = comm_of(handle, true)->id;
       break;
     }
     case FREE:

@@ -179,10 +179,9 @@ class Player {
   void renew(const ReplayStep& step, double gap_s) const {
     constexpr double written_bytes_per_s = 2e10;
     constexpr std::int64_t line = 64;
-    const bool sends =
-        step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv;
     const ReplaySide& message = step.first;
-    if (!sends || message.on_device != 0 || static_cast<double>(message.bytes) > gap_s * written_bytes_per_s) return;
+    if (!sends(step) || message.on_device != 0 || static_cast<double>(message.bytes) > gap_s * written_bytes_per_s)
+      return;
     auto* const bytes = reinterpret_cast<volatile unsigned char*>(at(message));
     for (std::int64_t i = 0; i < message.bytes; i += line) bytes[i] = static_cast<unsigned char>(bytes[i] + 1);
   }
@@ -215,33 +214,33 @@ class Player {
     return places_[static_cast<std::size_t>(side.on_device)];
   }
   [[nodiscard]] std::byte* at(const ReplaySide& side) const { return place(side).arena + side.offset; }
+  static bool sends(const ReplayStep& step) {
+    return step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv;
+  }
   [[nodiscard]] const Buffers& both(const ReplayStep& step) const { return place(step.first).both; }
-  static int as_int(std::int64_t word) { return static_cast<int>(word); }
-  static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : as_int(side.peer); }
+  static int size(const ReplaySide& side) { return static_cast<int>(side.bytes); }
+  static int tag(const ReplaySide& side) { return static_cast<int>(side.tag); }
+  static int peer(const ReplaySide& side) { return side.peer < 0 ? MPI_PROC_NULL : static_cast<int>(side.peer); }
 
   void make(const ReplayStep& step) {
     const ReplaySide& a = step.first;
+    const ReplaySide& b = step.second;
+    const MPI_Comm with = comm(step);
     switch (step.call) {
-      case ReplayCall::send:
-        VOLLEY_MPI(MPI_Send(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step)));
-        break;
+      case ReplayCall::send: VOLLEY_MPI(MPI_Send(at(a), size(a), MPI_BYTE, peer(a), tag(a), with)); break;
       case ReplayCall::recv:
-        VOLLEY_MPI(MPI_Recv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step), MPI_STATUS_IGNORE));
+        VOLLEY_MPI(MPI_Recv(at(a), size(a), MPI_BYTE, peer(a), tag(a), with, MPI_STATUS_IGNORE));
         break;
       case ReplayCall::isend:
-        VOLLEY_MPI(
-            MPI_Isend(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step), &request(step.slot)));
+        VOLLEY_MPI(MPI_Isend(at(a), size(a), MPI_BYTE, peer(a), tag(a), with, &request(step.slot)));
         break;
       case ReplayCall::irecv:
-        VOLLEY_MPI(
-            MPI_Irecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), comm(step), &request(step.slot)));
+        VOLLEY_MPI(MPI_Irecv(at(a), size(a), MPI_BYTE, peer(a), tag(a), with, &request(step.slot)));
         break;
-      case ReplayCall::sendrecv: {
-        const ReplaySide& b = step.second;
-        VOLLEY_MPI(MPI_Sendrecv(at(a), as_int(a.bytes), MPI_BYTE, peer(a), as_int(a.tag), at(b), as_int(b.bytes),
-                                MPI_BYTE, peer(b), as_int(b.tag), comm(step), MPI_STATUS_IGNORE));
+      case ReplayCall::sendrecv:
+        VOLLEY_MPI(MPI_Sendrecv(at(a), size(a), MPI_BYTE, peer(a), tag(a), at(b), size(b), MPI_BYTE, peer(b), tag(b),
+                                with, MPI_STATUS_IGNORE));
         break;
-      }
       case ReplayCall::wait:
         if (step.list.size() == 1) {
           VOLLEY_MPI(MPI_Wait(&request(step.list[0]), MPI_STATUS_IGNORE));
@@ -259,16 +258,16 @@ class Player {
 
   // The arguments of a collective, which a nonblocking one needs until it has ended.
   [[nodiscard]] MpiCall prepared(const ReplayStep& step) const {
-    const std::int64_t bytes = step.first.bytes;
-    const std::int64_t element = step.element == 8 ? 8 : 4;
+    const int root = static_cast<int>(step.first.peer);
     MpiCall call{.operation = replayed[static_cast<std::size_t>(step.call) - first_collective],
                  .comm = comm(step),
-                 .root = as_int(step.first.peer),
-                 .is_root = self(step) == as_int(step.first.peer),
-                 .count = as_int(bytes)};
+                 .root = root,
+                 .is_root = self(step) == root,
+                 .count = size(step.first)};
     if (traits_of(call.operation).reduces) {
+      const int element = step.element == 8 ? 8 : 4;
       call.type = element == 8 ? MPI_DOUBLE : MPI_FLOAT;
-      call.count = as_int((bytes + element - 1) / element);
+      call.count = (call.count + element - 1) / element;
     }
     if (!step.list.empty()) {  // of MPI_Gatherv and MPI_Scatterv only the root has one
       const auto arriving = step.list.begin() + static_cast<std::ptrdiff_t>(members(step).size());
@@ -289,101 +288,100 @@ class Player {
   }
 
   [[nodiscard]] MPI_Request& request(std::int64_t slot) { return requests_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const ReplayStep*& pending(std::int64_t slot) { return pending_[static_cast<std::size_t>(slot)]; }
 
   void before(const ReplayStep& step) {
     const bool result = step.collective && step.first.seed != 0;
-    if (step.slot >= 0 && (step.call == ReplayCall::irecv || result)) pending_[slot_of(step.slot)] = &step;
-    if (step.call == ReplayCall::send || step.call == ReplayCall::isend || step.call == ReplayCall::sendrecv)
-      fill(step.first);
+    if (step.slot >= 0 && (step.call == ReplayCall::irecv || result)) pending(step.slot) = &step;
+    if (sends(step) && step.first.seed != 0)
+      place(step.first).memory->fill(at(step.first), static_cast<std::size_t>(step.first.bytes), words_of(step.first));
     if (!result) return;
-    write(step, both(step).send, contents_of(step, /*sent*/ true));
-    auto poison = contents_of(step, /*sent*/ false);
+    std::vector<std::byte> poison = received_by(step);
     for (std::byte& each : poison) each = ~each;
-    write(step, both(step).recv, poison);
+    const std::vector<std::byte> sent = sent_by(step);
+    place(step.first).scratch->copy(both(step).send, sent.data(), sent.size());
+    place(step.first).scratch->copy(both(step).recv, poison.data(), poison.size());
   }
   void after(const ReplayStep& step) {
-    if (step.call == ReplayCall::recv || (step.collective && step.slot < 0)) check(step);
-    if (step.call == ReplayCall::sendrecv) check(step.second);
+    if (step.call == ReplayCall::recv || (step.collective && step.slot < 0)) check(step, step.first);
+    if (step.call == ReplayCall::sendrecv) check(step, step.second);
     if (step.call != ReplayCall::wait) return;
     for (const int slot : step.list) {
-      if (const ReplayStep* const begun = std::exchange(pending_[slot_of(slot)], nullptr)) check(*begun);
+      if (const ReplayStep* const begun = std::exchange(pending(slot), nullptr)) check(*begun, begun->first);
     }
   }
-  static std::size_t slot_of(std::int64_t slot) { return static_cast<std::size_t>(slot); }
 
-  static Contents contents_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
-  void fill(const ReplaySide& side) {
-    if (side.seed != 0) place(side).memory->fill(at(side), static_cast<std::size_t>(side.bytes), contents_of(side));
-  }
-  void write(const ReplayStep& step, std::byte* to, const std::vector<std::byte>& bytes) const {
-    place(step.first).scratch->copy(to, bytes.data(), bytes.size());
-  }
-
-  void check(const ReplayStep& step) {
-    if (!step.collective) check(step.first);
-    else if (step.first.seed != 0)
-      compare(*place(step.first).scratch, both(step).recv, contents_of(step, /*sent*/ false));
-  }
-  void check(const ReplaySide& side) {
+  // Compares a message, or the result of a collective. Without guards: the buffers of an application may be next to
+  // each other.
+  void check(const ReplayStep& step, const ReplaySide& side) {
     if (side.seed == 0) return;
     std::vector<std::byte> right;
-    append(right, static_cast<std::size_t>(side.sent_bytes), contents_of(side));
-    compare(*place(side).memory, at(side), right);
-  }
-  // Without guards: the buffers of an application may be next to each other.
-  void compare(Memory& memory, const std::byte* there, const std::vector<std::byte>& right) {
+    if (step.collective) right = received_by(step);
+    else append(right, static_cast<std::size_t>(side.sent_bytes), words_of(side));
     if (right.empty()) return;
     arrived_.resize(right.size());
-    memory.copy(arrived_.data(), there, right.size());
+    Memory& memory = step.collective ? *place(side).scratch : *place(side).memory;
+    memory.copy(arrived_.data(), step.collective ? both(step).recv : at(side), right.size());
     ++checked_;
     if (arrived_ != right) ++wrong_;
   }
+  static Contents words_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
 
-  // All that this rank sends in a collective, or all that it receives: for each rank from which or to which there is a
-  // block, the words of these two ranks, or elements of a sum.
-  [[nodiscard]] std::vector<std::byte> contents_of(const ReplayStep& step, bool sent) const {
+  // All that this rank sends in a collective: a block, or one for each rank.
+  [[nodiscard]] std::vector<std::byte> sent_by(const ReplayStep& step) const {
     const MpiCall& call = *step.collective;
     const OperationTraits& traits = traits_of(call.operation);
-    const DataShare share = sent ? (call.is_root ? traits.sent_by_root : traits.sent_by_others)
-                                 : (call.is_root ? traits.received_by_root : traits.received_by_others);
-    const bool whole = share == DataShare::whole;
-    const bool from_each = share == DataShare::block_for_each;
-    const bool blocks = from_each || (whole && Collective{.operation = call.operation}.in_blocks());
-    const std::vector<int>& counts = from_each ? call.arriving : call.counts;
-    const int ranks = static_cast<int>(members(step).size());
-    const int own = self(step);
-    const int all = ranks * (ranks + 1) / 2;  // what the ranks' own numbers add up to
+    const DataShare share = call.is_root ? traits.sent_by_root : traits.sent_by_others;
+    const bool for_each = share == DataShare::whole && Collective{.operation = call.operation}.in_blocks();
     std::vector<std::byte> made;
-    if (traits.reduces && all > exact) return made;  // sums of so many ranks are not checked
-    for (int other = 0; share != DataShare::none && other < (blocks ? ranks : 1); ++other) {
-      const int from = sent ? own : blocks ? other : call.root;
-      const int to = sent ? (blocks ? other : 0) : whole ? 0 : own;
-      const int count = blocks && !counts.empty() ? counts[static_cast<std::size_t>(other)] : call.count;
-      const auto seed = static_cast<std::uint64_t>(((step.first.seed * ranks) + from) * ranks + to);
-      if (!traits.reduces) {
-        append(made, static_cast<std::size_t>(count), Contents(mixed(seed)));
-        continue;
-      }
-      const int last = call.operation == Operation::scan ? own : ranks - 1;  // of those whose elements are summed
-      const int times = sent ? own + 1 : (last + 1) * (last + 2) / 2;
-      for (int i = 0; i < count; ++i) {
-        const int number =
-            times * (1 + (i + to + static_cast<int>(step.first.seed % period)) % std::min(period, exact / all));
-        if (step.element == 8) append(made, static_cast<double>(number));
-        else append(made, static_cast<float>(number));
-      }
-    }
+    for (int to = 0; share != DataShare::none && to < (for_each ? ranks(step) : 1); ++to)
+      append_block(made, step, self(step), to, for_each ? count_of(call.counts, to, call) : call.count, self(step) + 1);
     return made;
   }
-  // Elements of sums repeat after at most so many, and are exact as `float`.
-  static constexpr int period = 61;
-  static constexpr int exact = 1 << 24;
+  // All that it receives: a block, or one from each rank.
+  [[nodiscard]] std::vector<std::byte> received_by(const ReplayStep& step) const {
+    const MpiCall& call = *step.collective;
+    const OperationTraits& traits = traits_of(call.operation);
+    const DataShare share = call.is_root ? traits.received_by_root : traits.received_by_others;
+    const bool whole = share == DataShare::whole;
+    const bool of_each = share == DataShare::block_for_each;
+    const bool from_each = of_each || (whole && Collective{.operation = call.operation}.in_blocks());
+    const int last = call.operation == Operation::scan ? self(step) : ranks(step) - 1;  // whose elements are summed
+    std::vector<std::byte> made;
+    for (int from = 0; share != DataShare::none && from < (from_each ? ranks(step) : 1); ++from)
+      append_block(made, step, from_each ? from : call.root, whole ? 0 : self(step),
+                   from_each ? count_of(of_each ? call.arriving : call.counts, from, call) : call.count,
+                   (last + 1) * (last + 2) / 2);
+    return made;
+  }
+  static int count_of(const std::vector<int>& counts, int rank, const MpiCall& call) {
+    return counts.empty() ? call.count : counts[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] int ranks(const ReplayStep& step) const { return static_cast<int>(members(step).size()); }
+
+  // The words of two ranks; or elements of a sum, `times` as large as those of the first rank.
+  void append_block(std::vector<std::byte>& made, const ReplayStep& step, int from, int to, int count,
+                    int times) const {
+    constexpr int period = 61;      // elements of sums repeat after at most so many
+    constexpr int exact = 1 << 24;  // and are exact as `float`
+    const std::int64_t seed = step.first.seed;
+    if (!traits_of(step.collective->operation).reduces) {
+      const std::int64_t own = (seed * ranks(step) + from) * ranks(step) + to;
+      append(made, static_cast<std::size_t>(count), Contents(mixed(static_cast<std::uint64_t>(own))));
+      return;
+    }
+    const int all = ranks(step) * (ranks(step) + 1) / 2;  // what the ranks' own numbers add up to
+    if (all > exact) return;                              // sums of so many ranks are not checked
+    for (int i = 0; i < count; ++i) {
+      const int number = times * (1 + (i + to + static_cast<int>(seed % period)) % std::min(period, exact / all));
+      if (step.element == 8) append(made, static_cast<double>(number));
+      else append(made, static_cast<float>(number));
+    }
+  }
 
   static void append(std::vector<std::byte>& all, std::size_t bytes, const Contents& contents) {
     const PatternWords words = contents.words();
-    for (std::size_t i = 0; i * sizeof(std::uint64_t) < bytes; ++i) {
-      append(all, words.word(i));
-    }
+    for (std::size_t i = 0; i * sizeof(std::uint64_t) < bytes; ++i) append(all, words.word(i));
     all.resize(all.size() - (round_up(bytes, sizeof(std::uint64_t)) - bytes));
   }
   template <class Number>

@@ -25,15 +25,29 @@ VERSION = 1
 MAX_BYTES = 4 << 30
 _MAGIC = b"VOLLEYTR"
 
-EVENT = np.dtype(
-    [
-        *((name, "<u8") for name in ("begin", "end", "buffer", "buffer2", "bytes")),
-        *((name, "<u4") for name in ("list", "length")),
-        *((name, "<i4") for name in ("peer", "tag")),
-        *((name, "<u2") for name in ("comm", "call")),
-        *((name, "u1") for name in ("thread", "flags", "element", "spare")),
-    ]
-)
+
+class Event(NamedTuple):
+    """A call."""
+
+    begin: int
+    end: int
+    buffer: int
+    buffer2: int
+    bytes: int
+    list: int
+    length: int
+    peer: int
+    tag: int
+    comm: int
+    call: int
+    thread: int
+    flags: int
+    element: int
+    spare: int
+
+
+_TYPES = ["<u8", "<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<i4", "<i4", "<u2", "<u2", "u1", "u1", "u1", "u1"]
+EVENT = np.dtype([*zip(Event._fields, _TYPES, strict=True)])
 THREAD = np.dtype(
     [
         *((name, "<u8") for name in ("current", "since", "polls", "polls_since")),
@@ -99,26 +113,6 @@ STATES = ("in MPI_Init", "running", "finalized")
 def plain_name(name: str) -> str:
     """Return the name of a call without the mark of its variant for large counts."""
     return name.removesuffix("_c")
-
-
-class Event(NamedTuple):
-    """A call, as :data:`EVENT` has it."""
-
-    begin: int
-    end: int
-    buffer: int
-    buffer2: int
-    bytes: int
-    list: int
-    length: int
-    peer: int
-    tag: int
-    comm: int
-    call: int
-    thread: int
-    flags: int
-    element: int
-    spare: int
 
 
 class TraceInfo(Frozen, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ from volley.run.render import Sections, form_of, render_reports, write
 from volley.text import count, escape_controls, grouped, join_few, join_words, mpi_name
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
-from volley.trace.waiting import LOST_CORE, ONLY_COUNTED, RankTime, Split, split
+from volley.trace.waiting import LOST_CORE, ONLY_COUNTED, RankTime, Split, added, split
 from volley.units import approximate_size, format_sig
 
 DOCUMENT_VERSION = 1
@@ -119,8 +118,8 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_copies(trace, times, copied, staged),
         *_rest(trace, times),
     ]
-    by_rank, total_s = _rank_table(times), sum(each.total_s for each in times.ranks)
-    line = f"in MPI: {_percent(sum(each.mpi_s for each in times.ranks), total_s)} of the time of all ranks"
+    by_rank = _rank_table(times)
+    line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all ranks"
     return Report(
         heading,
         [
@@ -130,7 +129,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         ],
         notes,
         summary=lambda: Overview(line, by_rank),
-        charts=Later(lambda: [_timeline(calls), _partners(trace), _shares(times)]),
+        charts=Later(lambda: [_timeline(calls), _partners(trace)]),
     )
 
 
@@ -146,9 +145,12 @@ def _last(trace: Trace) -> str:
 
 def _endings(trace: Trace, times: Split) -> Iterator[Note]:
     lines = trace.info.roll_call or roll_call(trace)
-    open_s, mpi_s = sum(each.open_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
+    open_s = sum(each.open_s for each in times.ranks)
     if open_s and trace.info.ended_s is not None:
-        lines = [*lines, f"calls that did not return: {_percent(open_s, mpi_s)} of the time in MPI ({_time(open_s)})"]
+        lines = [
+            *lines,
+            f"calls that did not return: {_percent(open_s, times.mpi_s)} of the time in MPI ({_time(open_s)})",
+        ]
     if lines:
         yield Note("error", f"not all ranks came to MPI_Finalize: {'; '.join(lines)}", "BROKEN")
 
@@ -173,23 +175,19 @@ def _shared_gpus(trace: Trace) -> Iterator[Note]:
 
 
 def _waits(times: Split) -> Iterator[Note]:
-    total_s, all_s = sum(each.mpi_s for each in times.ranks), sum(each.total_s for each in times.ranks)
     for what in ("late_s", "absent_s"):
-        found: defaultdict[int, float] = defaultdict(float)
-        for each in times.ranks:
-            for partner, seconds in getattr(each, what).items():
-                found[partner] += seconds
+        found = added(getattr(each, what) for each in times.ranks)
         for partner, seconds in sorted(found.items(), key=lambda item: -item[1])[:3]:
-            if total_s and seconds / total_s >= _WORTH and seconds / all_s >= _WORTH_OF_ALL:
-                yield _wait_note(times, what, partner, seconds, total_s)
+            if seconds >= max(_WORTH * times.mpi_s, _WORTH_OF_ALL * times.total_s) > 0:
+                yield _wait_note(times, what, partner, seconds)
 
 
-def _wait_note(times: Split, what: str, partner: int, seconds: float, total_s: float) -> Note:
+def _wait_note(times: Split, what: str, partner: int, seconds: float) -> Note:
     those = [each for each in times.waits if each.partner == partner and getattr(each, what) > 0]
     longest_s = np.sort([getattr(each, what) for each in those])[::-1]
     most_s = longest_s[: int(np.searchsorted(longest_s.cumsum(), _MOST * longest_s.sum())) + 1]
     worst = max({each.name for each in those}, key=lambda name: sum(getattr(w, what) for w in those if w.name == name))
-    share = f"{_percent(seconds, total_s)} of the time in MPI ({_time(seconds)})"
+    share = f"{_percent(seconds, times.mpi_s)} of the time in MPI ({_time(seconds)})"
     if what == "late_s":
         text = (
             f"rank {partner} comes late: waiting for it is {share}, most of it in {count(len(most_s), 'call')} of "
@@ -220,11 +218,8 @@ def _cores(times: Split) -> Iterator[Note]:
 
 
 def _kept(trace: Trace, times: Split) -> Iterator[Note]:
-    untold: defaultdict[str, float] = defaultdict(float)
-    for each in times.ranks:
-        for name, seconds in each.untold.items():
-            untold[name] += seconds
-    mpi_s, counted_s = sum(each.mpi_s for each in times.ranks), untold.pop(ONLY_COUNTED, 0.0)
+    untold = added(each.untold for each in times.ranks)
+    mpi_s, counted_s = times.mpi_s, untold.pop(ONLY_COUNTED, 0.0)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     if dropped:
         all_calls = max(int(rank.header["n_events"]) + int(rank.header["dropped"]) for rank in trace.ranks)
@@ -251,9 +246,8 @@ def _buffers(trace: Trace) -> Iterator[Note]:
 
 
 def _copies(trace: Trace, times: Split, copied: list[Copies], staged: list[_Staged]) -> Iterator[Note]:
-    all_s, mpi_s = sum(each.total_s for each in times.ranks), sum(each.mpi_s for each in times.ranks)
     seconds = sum(each.copies_s * each.calls for each in staged)
-    if all_s and seconds / all_s >= _WORTH_OF_ALL:
+    if seconds >= _WORTH_OF_ALL * times.total_s > 0:
         most = max(staged, key=lambda each: each.copies_s * each.calls)
         told = "A CUDA-aware MPI needs none of these copies; a replay measures what its calls take"
         if most.aware_s is not None:
@@ -264,29 +258,28 @@ def _copies(trace: Trace, times: Split, copied: list[Copies], staged: list[_Stag
             )
         yield finding(
             "SLOW?" if most.aware_s is None else "SLOW" if most.aware_s < most.own_s + most.copies_s else "OK",
-            f"{_percent(seconds, all_s)} of all time copies messages between GPU and host memory, most of it "
+            f"{_percent(seconds, times.total_s)} of all time copies messages between GPU and host memory, most of it "
             f"{approximate_size(most.mean_bytes)} at a time for MPI_{most.call}. {told}",
             escape_controls(shlex.join(["volley", "replay", trace.name, "--memory", "aware"])),
         )
     by_mpi = [each for each in copied if each.in_mpi]
     seconds = sum(each.seconds for each in by_mpi)
-    if mpi_s and seconds / mpi_s >= _WORTH:
+    if seconds >= _WORTH * times.mpi_s > 0:
         yield finding(
             "SLOW?",
-            f"{_percent(seconds, mpi_s)} of the time in MPI copies messages between GPU and host memory, within MPI: "
-            f"{approximate_size(sum(each.bytes for each in by_mpi))} in all. volley pingpong -t aware says why",
+            f"{_percent(seconds, times.mpi_s)} of the time in MPI copies messages between GPU and host memory, within "
+            f"MPI: {approximate_size(sum(each.bytes for each in by_mpi))} in all. volley pingpong -t aware says why",
         )
 
 
 def _rest(trace: Trace, times: Split) -> Iterator[Note]:
-    total_s, rest_s = sum(each.mpi_s for each in times.ranks), sum(each.rest_s for each in times.ranks)
-    if not total_s or rest_s / total_s < 0.5 or not all(each.has_core for each in times.ranks):
+    rest_s, waited_s = sum(each.rest_s for each in times.ranks), times.waited_s
+    if not rest_s or rest_s / times.mpi_s < 0.5 or not all(each.has_core for each in times.ranks):
         return
-    waited_s, share = times.waited_s, sum(each.total_s for each in times.ranks)
     name, (number, seconds) = max(times.told.items(), key=lambda call: call[1][1] - waited_s[call[0]])
     each_s, most = (seconds - waited_s[name]) / number, trace.totals[name]
     sized = f" of {approximate_size(most.mean_bytes)}" if most.bytes else ""
-    large = total_s / share >= _WORTH
+    large = times.mpi_s / times.total_s >= _WORTH
     needed = {f"OMPI_MCA_{name}={value}" for name, value in UCX_MCA.items()}  # volley env sets it
     settings = [each for each in tuned(trace.info.environment, {"MPI"}, trace.ranks[0].mpi) if each not in needed]
     told = f". The environment sets {join_words(settings)}: try it without" if settings else ""
@@ -296,8 +289,8 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
         again = shlex.join(["volley", "compare", "--live", again, f"env -u {variable} {again}"])
     yield finding(
         "SLOW?" if large and settings else "" if large else "OK",
-        f"{_percent(rest_s, total_s)} of the time in MPI is MPI itself, {_percent(rest_s, share)} of all time: most of "
-        f"it in MPI_{name}{sized}, {_time(each_s)} each{told}",
+        f"{_percent(rest_s, times.mpi_s)} of the time in MPI is MPI itself, {_percent(rest_s, times.total_s)} of all "
+        f"time: most of it in MPI_{name}{sized}, {_time(each_s)} each{told}",
         again,
     )
 
@@ -477,18 +470,3 @@ def _partners(trace: Trace) -> Chart:
         for to, each in enumerate(rank.partners)
     ]
     return Chart("heat map", "Partners: data sent", Axis("to rank"), Axis("from rank"), marks, value=Axis("data", "B"))
-
-
-def _shares(times: Split) -> Chart:
-    marks = []
-    for each in times.ranks:
-        parts = {
-            "outside MPI": each.total_s - each.mpi_s,
-            "late partner": sum(each.late_s.values()),
-            "absent partner": sum(each.absent_s.values()),
-            "not split": each.unsplit_s,
-            **({"no return": each.open_s} if each.open_s else {}),
-            "rest of MPI": each.rest_s,
-        }
-        marks += [Mark(str(each.rank), max(seconds, 0.0), name) for name, seconds in parts.items()]
-    return Chart("bars", "Time of each rank", Axis("rank"), Axis("time", "s"), marks)

@@ -9,17 +9,18 @@ its side of the message unfinished and the call ends only after it has come back
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from volley.records.trace_calls import Calls, Operation, RankCalls
 from volley.records.trace_file import RankTrace, Trace, plain_name
 
+Key = TypeVar("Key", bound=Hashable)
 LOST_CORE = 0.05
 """The share of its time that a rank is ready to run but has no core, from which its waits are not split."""
 ONLY_COUNTED = "calls that were only counted"
@@ -90,21 +91,32 @@ class Split:
     """By the name of a call: its median time without what it waited for, on ranks that had their cores."""
 
     @property
+    def mpi_s(self) -> float:
+        return sum(each.mpi_s for each in self.ranks)
+
+    @property
+    def total_s(self) -> float:
+        return sum(each.total_s for each in self.ranks)
+
+    @property
     def told(self) -> dict[str, tuple[int, float]]:
         """Of the calls of all ranks that are split, by name: how many, and their time in s."""
-        found: dict[str, tuple[int, float]] = {}
-        for name, (number, seconds) in chain.from_iterable(each.told.items() for each in self.ranks):
-            before, before_s = found.get(name, (0, 0.0))
-            found[name] = before + number, before_s + seconds
-        return found
+        numbers = added({name: number for name, (number, _) in each.told.items()} for each in self.ranks)
+        times = added({name: seconds for name, (_, seconds) in each.told.items()} for each in self.ranks)
+        return {name: (int(number), times[name]) for name, number in numbers.items()}
 
     @cached_property
     def waited_s(self) -> defaultdict[str, float]:
         """How long calls waited for partners, by name."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for wait in self.waits:
-            found[wait.name] += wait.late_s + wait.absent_s
-        return found
+        return added({wait.name: wait.late_s + wait.absent_s} for wait in self.waits)
+
+
+def added(parts: Iterable[Mapping[Key, float]]) -> defaultdict[Key, float]:
+    """Return the sums of what several mappings have of each key."""
+    found: defaultdict[Key, float] = defaultdict(float)
+    for key, number in chain.from_iterable(each.items() for each in parts):
+        found[key] += number
+    return found
 
 
 def split(trace: Trace, calls: Calls) -> Split:

@@ -47,18 +47,8 @@ _OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv"
 SUMS = "Reduce", "Allreduce", "Scan", "Reduce_scatter", "Reduce_scatter_block"
 """Applications keep them in host memory: few MPIs sum up in GPU memory."""
 _CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATION_OF_CALL.values())))}
-_NOT_COMMUNICATION = (
-    "Init",
-    "Finalize",
-    "Type_free",
-    "Comm_",
-    "Cart_",
-    "Start",
-    "Request_free",
-    "Cancel",
-    "Probe",
-    "Mprobe",
-)
+_LOCAL = ("Init", "Finalize", "Type_free", "Comm_", "Cart_", "Start", "Request_free", "Cancel", "Probe", "Mprobe")
+"""How calls begin that move no data of the application."""
 _Side = tuple[int, int, int, int, int, int, int]
 """Peer or root, tag, bytes, address, seed, bytes that are sent, 1 in GPU memory."""
 _NO_SIDE: _Side = (-1, 0, 0, 0, 0, 0, 0)
@@ -330,7 +320,7 @@ class _Builder:
 
 
 def _communicates(name: str) -> bool:
-    return not name.startswith(_NOT_COMMUNICATION) and "_init" not in name
+    return not name.startswith(_LOCAL) and "_init" not in name
 
 
 def _is_replayed(mine: Operation) -> bool:
