@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,9 @@ def test_numbers_are_in_si_units_and_texts_are_labels() -> None:
         "none": None,
     }
     origin = {"benchmark": "b", "host": "h", "date": "1970-01-01T00:01:00Z", "run": "r"}
-    report = Report(["x"], data=Data(tuple(row), ("what",), [row]), notes=[Note("error", "bad")], origin=lambda: origin)
+    report = Report(
+        ["x"], results=lambda: Data(tuple(row), ("what",), [row]), notes=[Note("error", "bad")], origin=lambda: origin
+    )
     own = 'benchmark="b",host="h",what="a \\"b\\"\\\\"'
     assert as_prometheus(report) == [
         'volley_start_time_seconds{benchmark="b",host="h"} 60.0',
@@ -231,7 +234,7 @@ def test_columns_are_written_as_the_same_rows_are() -> None:
     names, origin = tuple(columns), {"benchmark": "b", "run": "r"}
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     by_row, by_column = (
-        as_prometheus(Report(["x"], data=Data(names, names[:2], given), origin=lambda: origin))
+        as_prometheus(Report(["x"], results=partial(Data, names, names[:2], given), origin=lambda: origin))
         for given in (rows[1:], ColumnRows(2, lambda: [{name: values[1:] for name, values in columns.items()}]))
     )
     assert by_row == by_column
@@ -242,13 +245,13 @@ def test_columns_are_written_as_the_same_rows_are() -> None:
         'volley_messages_low_per_second{benchmark="b"} 3',
         'volley_note{benchmark="b",kind="near",note="x"} 1',
     ]
-    repeated = Report(["x"], data=Data(names, names[:2], rows), origin=lambda: origin)
+    repeated = Report(["x"], results=lambda: Data(names, names[:2], rows), origin=lambda: origin)
     assert 'volley_messages_low_per_second{benchmark="b",run="r",kind="near"} 2' in as_prometheus(repeated)
 
 
 def test_text_of_a_machine_adds_no_sample() -> None:
     origin = {"benchmark": "b", "host": 'a"} 1\nvolley_errors{host="good"} 0\n#\x1b[2J', "run": "r", "date": "x"}
-    report = Report(["x"], data=Data(("n",), (), [{"n": 1}]), origin=lambda: origin)
+    report = Report(["x"], results=lambda: Data(("n",), (), [{"n": 1}]), origin=lambda: origin)
     own = 'benchmark="b",host="a\\"} 1 volley_errors{host=\\"good\\"} 0 #\\\\x1b[2J"'
     assert as_prometheus(report) == [f"volley_errors{{{own}}} 0", f"volley_n{{{own}}} 1"]
 

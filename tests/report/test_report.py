@@ -51,7 +51,7 @@ def test_columns_data_and_marks_follow_from_a_quantity(kind: Kind, row: str) -> 
     assert table([quantity.column()], [quantity.cell(result)]).split() == ["waiting", "µs", "───────", "2.500"]
     assert quantity.cell(None) == Cell()
     out = io.StringIO()
-    as_csv.render([Report(["heading"], data=data_of([quantity], (), [result, None]))], out)
+    as_csv.render([Report(["heading"], results=lambda: data_of([quantity], (), [result, None]))], out)
     assert out.getvalue() == f"wait_s,wait_low_s,wait_high_s,schema\n{row}\n,,,3\n"
     mark = quantity.mark(8, "host", result)
     assert (mark.x, mark.y, mark.series) == (8, pytest.approx(2.5), "host")
@@ -123,7 +123,7 @@ def test_a_file_gets_what_it_can_encode(encoding: str, heading: str, unit: str, 
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     never_fail(out)
     data = Data(("name", "reason"), (), [{"name": "naïve", "reason": "3 µs"}])
-    report = Report(["a → b"], [Table([Column("a"), Column("t", "µs")], [["x", True]])], data=data)
+    report = Report(["a → b"], [Table([Column("a"), Column("t", "µs")], [["x", True]])], results=lambda: data)
     terminal.render([report], out)
     as_csv.render([report], out)
     as_json.render([report], out)
@@ -139,7 +139,7 @@ def test_a_file_gets_what_it_can_encode(encoding: str, heading: str, unit: str, 
 
 
 def data(**row: object) -> Report:
-    return Report(["x"], data=Data(tuple(name for name in row if name != "nested"), rows=[row]))
+    return Report(["x"], results=lambda: Data(tuple(name for name in row if name != "nested"), rows=[row]))
 
 
 def as_text(*reports: Report) -> str:
@@ -161,14 +161,14 @@ def test_csv_is_one_table_whatever_the_columns_and_says_where_rows_come_from() -
 
 
 def test_csv_shows_its_header_where_nothing_was_measured() -> None:
-    assert as_text(Report(["x"], data=Data(("a", "b")))) == "a,b,schema\n"
+    assert as_text(Report(["x"], results=lambda: Data(("a", "b")))) == "a,b,schema\n"
 
 
 def test_json_has_whole_rows_what_belongs_beside_them_and_no_nan() -> None:
     out = io.StringIO()
     page = Report(
         ["x"],
-        data=Data(("a",), rows=[{"a": math.inf, "nested": {"b": "é"}}]),
+        results=lambda: Data(("a",), rows=[{"a": math.inf, "nested": {"b": "é"}}]),
         runs=[RunLog(number=7)],
         extra={"more": [2]},
     )
@@ -188,7 +188,7 @@ def test_json_writes_each_result_before_it_asks_for_the_next() -> None:
             written.append(out.getvalue().count('{"a":'))
             yield {"a": [number]}
 
-    as_json.render([Report(["x"], data=Data(("a",), rows=ColumnRows(3, parts)))] * 2, out)
+    as_json.render([Report(["x"], results=lambda: Data(("a",), rows=ColumnRows(3, parts)))] * 2, out)
     assert written == [0, 1, 2, 3, 4, 5]
     assert [len(series["data"]) for series in json.loads(out.getvalue())["series"]] == [3, 3]
 

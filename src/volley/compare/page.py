@@ -69,7 +69,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
         notes=[*_notes(comparison), *differ],
         origin=lambda: {"baseline": first.name, "run": second.name} if comparison.comparisons > 1 else {},
         charts=Later(lambda: _charts(comparison)),
-        data=Data(
+        results=lambda: Data(
             COLUMNS,
             COLUMNS[:3],
             ColumnRows(len(comparison.at), lambda: [{name: of(comparison) for name, of in _DATA.items()}]),

@@ -186,7 +186,9 @@ def list_report(
         heading=["Published results of other machines: volley compare NAME RECORDS"],
         tables=[Table(columns, [*rows, *(_own_row(name, path, benchmarks) for name, path in own.items())])],
         findings=[Note("finding", f"{name}: {each.source}") for name, each in references.items()],
-        data=Data(COLUMNS, COLUMNS[:-1], [row for name, each in references.items() for row in _rows(name, each)]),
+        results=lambda: Data(
+            COLUMNS, COLUMNS[:-1], [row for name, each in references.items() for row in _rows(name, each)]
+        ),
         extra={"references": references, "own": own},
     )
 
@@ -220,7 +222,7 @@ def one_report(name: str, reference: Reference) -> Report:
             *(_sweep(table) for table in reference.tables if len(table.figures) > 1),
         ],
         findings=[Note("finding", line) for line in reference.method],
-        data=Data(COLUMNS, COLUMNS[:-1], _rows(name, reference)),
+        results=lambda: Data(COLUMNS, COLUMNS[:-1], _rows(name, reference)),
         extra={"reference": reference},
     )
 

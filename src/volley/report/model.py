@@ -262,7 +262,8 @@ class Report:
     summary: Callable[[], Overview | None] = lambda: None
     """Makes what people see first, instead of tables and notes; ``None`` if these fit a screen."""
     charts: Sequence[Chart] = ()
-    data: Data = field(default_factory=Data)
+    results: Callable[[], Data] = Data
+    """Makes what formats for programs have."""
     origin: Callable[[], Mapping[str, str]] = dict
     """Says where ``data`` comes from (benchmark, run, host, date, launch): further columns of CSV."""
     conditions: Callable[[], Mapping[str, Any]] = dict
@@ -271,6 +272,10 @@ class Report:
     """The launches: JSON and pages have their common records, without samples."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Additional data by name; JSON only."""
+
+    @cached_property
+    def data(self) -> Data:
+        return self.results()
 
     @cached_property
     def overview(self) -> Overview | None:

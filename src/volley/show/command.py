@@ -149,7 +149,7 @@ def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Repo
     return Report(
         heading=[heading],
         tables=[Table(columns, list(map(_cells, rows)), legend=legend)] if rows else [],
-        data=Data(COLUMNS, ("id", "path"), rows),
+        results=lambda: Data(COLUMNS, ("id", "path"), rows),
     )
 
 

@@ -58,7 +58,7 @@ def report(tuning: Tuning, *, full: bool) -> Report:
         heading=[_headline(tuning), f"{about} · {tried}, {tuning.launches} launches", ratio],
         tables=tables,
         notes=list(_notes(tuning, full=full)),
-        data=Data(COLUMNS, ("setting", "series", "at"), list(_rows(tuning))),
+        results=lambda: Data(COLUMNS, ("setting", "series", "at"), list(_rows(tuning))),
         extra={
             "settings": [
                 {"name": each.name, "meaning": each.meaning, "source": each.source} for each in tuning.settings

@@ -59,7 +59,7 @@ def report(result: JacobiResults) -> Report:
                 *report_parts.one_launch_note(series, [solution.transport for solution in measured]),
             )
         ),
-        data=data_of(_QUANTITIES, [name for each in _QUANTITIES[:9] for name in each.names], solutions),
+        results=lambda: data_of(_QUANTITIES, [name for each in _QUANTITIES[:9] for name in each.names], solutions),
         runs=series.logs,
     )
 

@@ -67,7 +67,7 @@ def report(results: MatrixResults) -> Report:
         charts=[
             heat_map(case) for case in cases if np.count_nonzero(~np.isnan(case.times_s)) + len(case.unmeasured) > 1
         ],
-        data=_data(results),
+        results=lambda: _data(results),
         runs=series.logs,
         extra={
             "gpus": [{"number": results.numbers[device.uuid], "device": device} for device in results.gpus.devices],

@@ -244,7 +244,7 @@ def report(result: Rates) -> Report:
         notes=Later(lambda: notes_of(result, too_wide(result.points, result.series.plan))),
         findings=Later(lambda: (*broken(result.points, result.series.plan), *_most(result))),
         details=Later(lambda: report_parts.one_launch_note(result.series, names)),
-        data=data_of(QUANTITIES, KEYS, result.points),
+        results=lambda: data_of(QUANTITIES, KEYS, result.points),
         runs=result.series.logs,
     )
 

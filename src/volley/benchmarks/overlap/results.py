@@ -269,7 +269,7 @@ def report(result: OverlapSeries) -> Report:
         notes=Later(lambda: notes_of(result)),
         findings=Later(lambda: (*broken(points, series.plan), *_judged(result))),
         summary=lambda: _overview(result),
-        data=data_of(QUANTITIES, KEYS, result.points),
+        results=lambda: data_of(QUANTITIES, KEYS, result.points),
         runs=series.logs,
     )
 

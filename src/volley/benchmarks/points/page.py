@@ -116,7 +116,7 @@ def report_of(
         findings=Later(lambda: findings(result, ucx_operation)),
         details=Later(lambda: details(result, ucx_operation)),
         summary=lambda: overview(result),
-        data=data_of(quantities, keys, result.points),
+        results=lambda: data_of(quantities, keys, result.points),
         runs=series.logs,
         extra={
             "curves": Later(

@@ -77,7 +77,7 @@ def report(series: LaunchSeries) -> Report:
         heading=[*report_parts.heading(series, "transports"), *here],
         tables=[each for each in (table, start) if each.rows],
         notes=list(report_parts.notes_of(series, ())),
-        data=data_of(as_they_are(*COLUMNS), ("transport",), transports),
+        results=lambda: data_of(as_they_are(*COLUMNS), ("transport",), transports),
         runs=series.logs,
         extra={"start": [{"step": each.name, "time_s": each.time.median} for each in steps]} if steps else {},
     )

@@ -196,7 +196,7 @@ def report(result: ReplayResult) -> Report:
         heading=report_parts.heading(series, "replay", gaps, *memory),
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
         notes=[*_notes(result), *report_parts.notes_of(series, ("replay",), doubts=report_parts.noisy(series, judged))],
-        data=data_of(QUANTITIES, ("call",), result.calls),
+        results=lambda: data_of(QUANTITIES, ("call",), result.calls),
         runs=series.logs,
     )
 
