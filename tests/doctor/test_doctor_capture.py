@@ -9,7 +9,6 @@ import os
 import pwd
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,8 +37,8 @@ from volley.setup import wheels
 
 
 def test_a_probe_returns_its_value() -> None:
-    probe = isolated("call", lambda: f.TransferFacts(memory="host", status=3), f.TransferFacts, 10)
-    assert probe == f.Probe(call="call", value=f.TransferFacts(memory="host", status=3))
+    probe = isolated("call", lambda: f.UcxComponent(name="tcp", resources=3), f.UcxComponent, 10)
+    assert probe == f.Probe(call="call", value=f.UcxComponent(name="tcp", resources=3))
 
 
 def test_a_crash_is_a_fact() -> None:
@@ -336,31 +335,6 @@ def test_acs_control_is_found_behind_other_capabilities() -> None:
     assert gpus.acs_control(bytes(space[:64])) is None
     space[0x140:0x144] = (0x0001 | 1 << 16 | 0x100 << 20).to_bytes(4, "little")  # a list that bites its tail
     assert gpus.acs_control(bytes(space)) is None
-
-
-def test_perftest_of_a_wheel_is_given_the_wheel_s_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    (tmp_path / "lib").mkdir()
-    program = str(tmp_path / "bin" / "ucx_perftest")
-    assert gpus.perftest_environment(program)["LD_LIBRARY_PATH"] == ""
-    (tmp_path / "lib" / "libucp.so.0").touch()
-    assert gpus.perftest_environment(program)["LD_LIBRARY_PATH"] == str(tmp_path / "lib")
-
-
-def test_ucx_perftest_is_run_between_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in: its client fails to connect at first, as the real one does before the server listens."""
-    program = tmp_path / "ucx_perftest"
-    program.write_text(
-        f"#!{sys.executable}\nimport pathlib, sys, time\nhere = pathlib.Path({str(tmp_path)!r})\n"
-        "if sys.argv[1] == '-p':\n    (here / 'server').touch()\n    time.sleep(60)\n"
-        "if not (here / 'again').exists():\n    (here / 'again').touch()\n    sys.exit('connect() failed')\n"
-        "(here / 'words').write_text(' '.join(sys.argv[1:]))\nprint('Final: 10')\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(gpus, "installed_file", lambda *_: None)
-    assert gpus.ucx_transfer() == f.TransferFacts(memory="host", status=0, said="Final: 10")
-    assert "-t tag_lat -m host" in (tmp_path / "words").read_text()
 
 
 # ------------------------------------------------------------------------------------------------- privacy

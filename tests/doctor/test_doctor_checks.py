@@ -127,10 +127,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("locked memory", {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 8 << 20}}),
     ("hard limits", {"limits": {"low": ["ulimit -Hn 1000"]}}),
     ("GDRCopy", {"gdrcopy": UNMAPPED}),
-    ("UCX transfer", {"ucx_transfer": {"memory": "host", "status": 0}}),
     ("MPI library", {"stack": {"other_mpirun": "/usr/bin/mpirun"}}),
-    ("MPI self-report", {"stack": {"ompi_cuda": None}, "mpi_device": None, "mpi_host": {"cuda_query": None}}),
-    ("MPI self-report", {"stack": {"ompi_cuda": True}, "mpi_device": CRASHED}),
     (
         "launcher",
         {"launcher": {"launcher": "srun", "complete": False, "reason": "this job has 1 rank, the plan needs 2"}},

@@ -47,7 +47,6 @@ class SystemFacts(Fact, frozen=True, kw_only=True):
     os_id: str = ""
     os_like: list[str] = []
     os_name: str = ""
-    os_version: str = ""
     kernel: str = ""
     architecture: str = ""
     root: bool = False
@@ -239,14 +238,6 @@ class UcxFacts(Fact, frozen=True, kw_only=True):
     components: list[UcxComponent] = []
 
 
-class TransferFacts(Fact, frozen=True, kw_only=True):
-    """A real transfer by ucx_perftest between two processes."""
-
-    memory: str  # `cuda` or `host`
-    status: int
-    said: str = ""
-
-
 class Facts(Fact, frozen=True, kw_only=True):
     facts: Annotated[int, Meta(ge=1)]  # version of this document
     volley: str  # version of volley that captured it
@@ -266,7 +257,6 @@ class Facts(Fact, frozen=True, kw_only=True):
     limits: Probe[LimitsFacts]
     gdrcopy: Probe[GdrcopyFacts]
     ucx: Probe[UcxFacts]
-    ucx_transfer: Probe[TransferFacts]
     stack: Probe[StackFacts]
     mpi_host: Probe[JobFacts]
     mpi_device: Probe[JobFacts]

@@ -40,7 +40,6 @@ class StackFacts(Fact, frozen=True, kw_only=True):
     start_error: str | None = None  # why the engine does not start; what follows is then from its build
     cuda_built: str | None = None
     cuda_architectures: list[str] = []
-    ompi_info: str | None = None  # path of the ompi_info beside that mpirun
     ompi_cuda: bool | None = None  # its mpi_built_with_cuda_support
     ompi_pml: list[str] = []  # its point-to-point layers
     misspelt: dict[str, str] = {}  # variables that it does not name, and the one that is nearly spelt so, if any
@@ -84,7 +83,6 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     status: int = 0  # the launcher's exit status; negative: by that signal
     reason: str | None = None  # why it ended early, as well as anybody knows
     library: str | None = None
-    cuda_query: bool | None = None
     ranks: list[RankFacts] = []
     transports: list[TransportFacts] = []
     points: list[PointFacts] = []

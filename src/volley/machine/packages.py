@@ -34,13 +34,12 @@ _FAMILIES: dict[str, Family] = {
 _INSTALLERS = {
     "debian": "apt-get install",
     "rhel": "dnf install",
-    "rhel7": "yum install",
     "suse": "zypper install",
 }
 
 _PACKAGES: dict[str, dict[str, str]] = {
     "cc": {"debian": "gcc libc6-dev", "rhel": "gcc", "suse": "gcc"},
-    "c++": {"debian": "g++", "rhel": "gcc-c++", "rhel7": "devtoolset-11-gcc-c++", "suse": "gcc-c++"},
+    "c++": {"debian": "g++", "rhel": "gcc-c++", "suse": "gcc-c++"},
     "xz": {"debian": "xz-utils"},
     "autoreconf": dict.fromkeys(("debian", "rhel", "suse"), "autoconf automake"),
     "libtoolize": dict.fromkeys(("debian", "rhel", "suse"), "libtool"),
@@ -49,14 +48,12 @@ _PACKAGES: dict[str, dict[str, str]] = {
         "ubuntu": "nvidia-driver-580-open",
         "debian": "nvidia-driver",
         "rhel": "nvidia-open",
-        "rhel7": "nvidia-driver-latest-dkms",
         "suse": "nvidia-open",
     },
     "old driver": {
         "ubuntu": "nvidia-driver-580",
         "debian": "nvidia-driver",
         "rhel": "cuda-drivers-580",
-        "rhel7": "nvidia-driver-latest-dkms",
         "suse": "cuda-drivers-580",
     },
     "kernel headers": {
@@ -69,15 +66,17 @@ _PACKAGES: dict[str, dict[str, str]] = {
     "srun": {"debian": "slurm-client", "rhel": "slurm", "suse": "slurm"},
     "ucx": {"debian": "ucx-utils", "rhel": "ucx", "suse": "ucx-tools"},
 }
-"""By program or product, then by family with major version, distribution, or family: the first entry of these counts.
-A program that is not listed is in a package of its own name."""
+"""By program or product, then by distribution or family: the first of these counts.  A program that is not listed is in
+a package of its own name."""
 
 _SOURCES = {
     "debian": "add contrib non-free non-free-firmware to the components in /etc/apt, {sudo}apt-get update; ",
-    **dict.fromkeys(("ubuntu", "amzn", "fedora"), ""),
+    **dict.fromkeys(("ubuntu", "amzn"), ""),
     **dict.fromkeys(("rhel", "suse"), "add NVIDIA's repository (Driver Installation Guide); "),
 }
 """What stock installations lack before they know the driver's packages."""
+_KMP = "{sudo}zypper install --force $(rpm -qa --qf '%{NAME} ' 'nvidia*kmp*')"
+"""SUSE's packages have the modules of the driver built; the others build them for each kernel."""
 _GRUB = "add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, then: "
 _KERNEL_PARAMETERS = {
     "debian": _GRUB + "{sudo}update-grub",
@@ -91,7 +90,6 @@ class Distribution:
     """A distribution, as ``/etc/os-release`` describes it (os-release(5)), and whether root asks."""
 
     id: str = "linux"
-    version: str = ""
     family: Family = "other"
     root: bool = False
 
@@ -118,24 +116,21 @@ class Distribution:
         """Return what comes before the installation of the driver's packages; ``{sudo}`` where root is needed."""
         return self.most_specific(_SOURCES) or ""
 
+    def rebuild_modules(self, *, headers: bool) -> str:
+        """Return how the driver's modules get to the running kernel, with ``{sudo}``; ``headers``: its are there."""
+        if self.family == "suse":
+            return _KMP
+        install = f"{{sudo}}{self.installer} {self.package('kernel headers')}; " * bool(self.installer and not headers)
+        return f"{install}{{sudo}}dkms autoinstall"
+
     def kernel_parameters(self, parameters: str) -> str:
         """Return how the kernel is given more parameters, with ``{sudo}`` where root is needed."""
         text = self.most_specific(_KERNEL_PARAMETERS) or "give the kernel the parameter {parameters}"
         return text.replace("{parameters}", parameters)
 
-    @property
-    def major(self) -> str:
-        """The first number of the version; empty where there is none."""
-        digits = self.version.partition(".")[0]
-        return digits if digits.isdecimal() else ""
-
     def most_specific(self, table: Mapping[str, str]) -> str | None:
-        """Return a table's entry for the family with the major version, for the distribution, or for the family.
-
-        The version comes first: ``rhel`` is a distribution and a family.
-        """
-        keys = (self.family + self.major, self.id, self.family)
-        return next((table[key] for key in keys if key in table), None)
+        """Return a table's entry for the distribution, or for the family."""
+        return next((table[key] for key in (self.id, self.family) if key in table), None)
 
 
 def os_release() -> dict[str, str]:
@@ -154,8 +149,8 @@ def distribution(release: Mapping[str, str], *, root: bool = False) -> Distribut
     """Return the distribution that an os-release describes; its family by its own name, else by what it is like."""
     names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     families = [_FAMILIES[word] for name in names for word in (name, name.partition("-")[0]) if word in _FAMILIES]
-    name, version = (re.sub(r"[^A-Za-z0-9._-]", "", release.get(key, "")) for key in ("ID", "VERSION_ID"))
-    return Distribution(name or "linux", version, families[0] if families else "other", root)
+    name = re.sub(r"[^A-Za-z0-9._-]", "", release.get("ID", ""))
+    return Distribution(name or "linux", families[0] if families else "other", root)
 
 
 # ------------------------------------------------------------------------------------------- volley itself

@@ -260,7 +260,8 @@ class Place:
         if known.family == "other":
             guide = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
             return self.admin(f"install the NVIDIA driver: {guide}")
-        if known.id == "debian" and self.cuda >= _TOO_NEW_FOR_DEBIAN:
+        of_nvidia = known.family == "rhel" and known.id != "amzn"  # whose streams of packages are chosen before
+        if of_nvidia or (known.id == "debian" and self.cuda >= _TOO_NEW_FOR_DEBIAN):
             branch = f"580{'-proprietary' if self.old_gpus else ''}"
             return self.reboot(
                 f"volley setup --root-script --driver {branch} > root.sh; less root.sh; {{sudo}}bash root.sh"
@@ -306,7 +307,7 @@ class Place:
 def place_of(facts: Facts) -> Place:
     """Return where facts were captured."""
     known, around = facts.system.value, facts.surroundings.value
-    release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like), "VERSION_ID": known.os_version} if known else {}
+    release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like)} if known else {}
     wsl = bool(known and "microsoft" in known.kernel.lower())
     by_variable = next((kind for name, kind in _JOBS.items() if name in facts.environment), "")
     ids = (gpu.device_id for gpu in facts.gpus_on_bus)

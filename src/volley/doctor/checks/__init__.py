@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from volley.doctor.checks import gpus, host, hosts, mpi
+from volley.doctor.checks import gpus, host, hosts, mpi, nccl
 from volley.doctor.findings import Diagnosis, LayerCheck, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
@@ -67,11 +67,9 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("RDMA devices", _LIMITS, host.rdma),
     LayerCheck("GDRCopy", _LIBRARIES, mpi.gdrcopy, gpu=True, needs=_SEEN),
     LayerCheck("UCX", _LIBRARIES, mpi.ucx),
-    LayerCheck("UCX transfer", _LIBRARIES, mpi.ucx_transfer, needs=(*_SEEN, "UCX")),
     LayerCheck("engine", _MPI, mpi.engine),
     LayerCheck("MPI, host memory", _MPI, mpi.host, needs=("engine",)),
     LayerCheck("MPI library", _MPI, mpi.library, needs=_JOBS),
-    LayerCheck("MPI self-report", _MPI, mpi.self_report, gpu=True),
     LayerCheck("MPI, GPU memory", _MPI, mpi.device, gpu=True, needs=_TWO_RANKS),
     LayerCheck("MPI, GPU speed", _MPI, mpi.device_speed, gpu=True, needs=_AWARE),
     LayerCheck("launcher", _LAUNCHER, mpi.launcher, needs=_JOBS),
@@ -79,14 +77,14 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("binding", _LAUNCHER, mpi.binding, needs=_JOBS),
     LayerCheck("CUDA IPC", _DATA, mpi.cuda_ipc, gpu=True, needs=_TWO_RANKS),
     LayerCheck("peer copies", _DATA, mpi.integrity, gpu=True, needs=_TWO_RANKS),
-    LayerCheck("NCCL", _DATA, mpi.nccl, gpu=True, needs=_TWO_RANKS),
+    LayerCheck("NCCL", _DATA, nccl.alone, gpu=True, needs=_TWO_RANKS),
     LayerCheck("hosts", _HOSTS, hosts.answers, hosts=True),
     LayerCheck("names", _HOSTS, hosts.names, hosts=True),
     LayerCheck("ports", _HOSTS, hosts.ports, hosts=True, tried_by="MPI between hosts"),
     LayerCheck("alike", _HOSTS, hosts.alike, hosts=True),
     LayerCheck("interfaces", _HOSTS, hosts.interfaces, hosts=True),
     LayerCheck("MPI between hosts", _HOSTS, hosts.between, hosts=True, needs=_JOBS),
-    LayerCheck("NCCL between hosts", _HOSTS, mpi.nccl_between, gpu=True, hosts=True, needs=_RDMA[:1]),
+    LayerCheck("NCCL between hosts", _HOSTS, nccl.between, gpu=True, hosts=True, needs=_RDMA[:1]),
     LayerCheck("GPUDirect RDMA", _HOSTS, hosts.gpudirect, gpu=True, hosts=True, needs=_RDMA),
 )
 

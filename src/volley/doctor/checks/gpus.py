@@ -120,7 +120,7 @@ def _unusable_gpus(facts: Facts) -> DoctorFinding | None:
         return warning(f"NVML does not answer: {nvml.error}", f"{nvml.call}: {nvml.error}", remedy, _OF_NVML)
     if "OUT_OF_MEMORY" in (load.error or ""):
         remedy = "nvidia-smi shows the processes that have it: wait for their end, or take other GPUs with --gpus"
-        follows = (*_JOBS_ON_GPUS, "PCIe", "GDRCopy", "UCX transfer")
+        follows = (*_JOBS_ON_GPUS, "PCIe", "GDRCopy")
         return warning("other processes have all memory of a GPU", f"{load.call}: {load.error}", remedy, follows)
     return None
 

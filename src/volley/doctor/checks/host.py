@@ -31,7 +31,7 @@ _SMALL_SHM = 64 << 20
 """The size in a Docker container by default (docker run --shm-size): too little for many ranks, or for NCCL."""
 _SEGMENTS = 32 << 20
 """Open MPI 5 makes a segment of 16 MiB for each of two ranks, the most of the MPIs that were tried."""
-_SHARING = ("UCX", "UCX transfer", "MPI, host memory", "MPI, GPU memory", "launcher")
+_SHARING = ("UCX", "MPI, host memory", "MPI, GPU memory", "launcher")
 """Checks that need shared memory."""
 _FOR_GOOD = 3
 """This ptrace_scope stays until the machine starts again (Linux, admin-guide/LSM/Yama)."""
@@ -60,7 +60,7 @@ def folder(facts: Facts) -> DoctorFinding:
     if found.folder_error:
         said = f"cannot write to {found.folder}, the folder for temporary files: {found.folder_error}"
         evidence = f"1 MiB written to {found.folder}: {found.folder_error}"
-        return warning(said, evidence, remedy, (*_JOBS, "UCX transfer"))
+        return warning(said, evidence, remedy, _JOBS)
     if found.folder_run_error:
         said = f"cannot run programs from {found.folder}, the folder for temporary files"
         return warning(said, f"a script in {found.folder}: {found.folder_run_error}", remedy)
@@ -254,8 +254,7 @@ def driver(facts: Facts) -> DoctorFinding:
     elif found.library is None and not place.container:  # e.g. after an update of the kernel
         said = "the driver's library is installed, but its kernel module is not loaded"
         known = place.distribution
-        headers = f"{{sudo}}{known.installer} {known.package('kernel headers')}; " if known.installer else ""
-        load = place.admin(f"{'' if found.headers else headers}{{sudo}}dkms autoinstall; {{sudo}}modprobe nvidia")
+        load = place.admin(f"{known.rebuild_modules(headers=found.headers)}; {{sudo}}modprobe nvidia")
         enroll = place.reboot(
             f"{{sudo}}mokutil --import {known.package('/var/lib/dkms/mok.pub')}, confirmed at the start"
         )

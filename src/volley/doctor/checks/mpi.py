@@ -23,7 +23,7 @@ from volley.doctor.findings import (
 from volley.doctor.mpi_settings import settings_of
 from volley.doctor.remedies import AWARE_SOURCE, GDRCOPY, SEND, aware_wheels, end_of_job, install_volley, settings_for
 from volley.machine.facts import Facts
-from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, NcclFacts, PointFacts
+from volley.machine.job_facts import DEVICE_SIZES, HOST_SIZES, JobFacts, PointFacts
 from volley.machine.mpi_words import limit_in, reason_in
 from volley.machine.place import place_of
 from volley.text import count, grouped, join_words, mpi_name
@@ -31,7 +31,7 @@ from volley.units import format_cpulist, format_sig, format_size, parse_cpulist
 
 _CUDA_COMPONENTS = ("cuda_cpy", "cuda_ipc", "gdr_copy")
 """UCX's components that take GPU memory (ucx_info -d)."""
-_NOT_AWARE = ("UCX", "UCX transfer", "MPI self-report", "MPI, GPU speed")
+_NOT_AWARE = ("UCX", "MPI, GPU speed")
 """What follows from an MPI that takes no GPU memory."""
 _AWARE, _STAGED = "aware", "staged/pinned"
 _SEE_COPIES = f"{SEND} --transport {_AWARE},{_STAGED},peer shows which transports deliver wrong bytes"
@@ -45,8 +45,6 @@ _OF_ANOTHER_HOST = re.compile(
 """What an engine says that was built for a newer system, or for another processor."""
 _SLOW_START_S = 20.0
 """Two ranks start within a second, eight with GPUs within ten."""
-_NOT_DIRECT = re.compile(r"NCCL_(P2P|SHM|CUMEM)_|NCCL_NET$")
-"""Variables that keep NCCL from the memory of a peer GPU, or from shared memory."""
 _LOADED_BY = {
     "static TLS": "export LD_PRELOAD={}  # the loader then gives it room before the others",
     "executable stack": "patchelf --clear-execstack {}  # of a copy that is yours; or a newer release of it",
@@ -103,20 +101,6 @@ def ucx(facts: Facts) -> DoctorFinding:
         said = f"UCX {found.version} was built without CUDA: it cannot send GPU memory"
         return warning(said, f"{facts.ucx.call}: {join_words(usable)}", remedy)
     return good(f"UCX {found.version} with {join_words(usable)}")
-
-
-def ucx_transfer(facts: Facts) -> DoctorFinding:
-    """`ucx_perftest` between two processes, on GPU memory if there is a GPU."""
-    probe = facts.ucx_transfer
-    if probe.skipped is not None:
-        return not_tested(probe.skipped, aware_wheels(facts)) if facts.has_gpu else not_applicable(probe.skipped)
-    found = require(probe, "a transfer by UCX alone", "UCX_LOG_LEVEL=info ucx_perftest")
-    memory = "GPU" if found.memory == "cuda" else "host"
-    if found.status == 0:
-        return good(f"ucx_perftest sent {memory} memory between two processes")
-    last = reason_in(found.said.splitlines()) or f"status {found.status}"
-    remedy = aware_wheels(facts) if memory == "GPU" else "UCX_LOG_LEVEL=info ucx_perftest; ucx_info -d"
-    return broken(f"ucx_perftest cannot send {memory} memory", f"{probe.call}: {last}", remedy)
 
 
 # ------------------------------------------------------------------------------------------------- MPI
@@ -210,28 +194,6 @@ def _sends_gpu_memory(facts: Facts) -> bool | None:
     if job is None:
         return False if facts.mpi_device.error else None
     return job.sends_gpu_memory
-
-
-def self_report(facts: Facts) -> DoctorFinding:
-    """Compares ompi_info and MPIX_Query_cuda_support with the result of the transfer."""
-    says: dict[str, bool] = {}
-    info = facts.stack.value.ompi_info if facts.stack.value else None
-    if facts.stack.value and facts.stack.value.ompi_cuda is not None:
-        says["ompi_info"] = facts.stack.value.ompi_cuda
-    for job in _jobs(facts):
-        if job.cuda_query is not None:
-            says.setdefault("MPIX_Query_cuda_support", job.cuda_query)
-    shown = join_words(f"{name} says {str(said).lower()}" for name, said in says.items())
-    if not shown:
-        return not_applicable("this MPI has neither ompi_info nor MPIX_Query_cuda_support")
-    works = _sends_gpu_memory(facts)
-    if works is None:
-        return good(f"{shown}; only a transfer can prove this")
-    if any(says.values()) and not works:
-        return warning(f"{shown}, but the transfer failed", f"{info or 'MPI'}: {shown}", AWARE_SOURCE)
-    if works and not any(says.values()):
-        return good(f"{shown}, but the transfer worked: the flag only says how MPI was built")
-    return good(f"{shown}, and the transfer {'worked' if works else 'failed'}")
 
 
 def device(facts: Facts) -> DoctorFinding:
@@ -444,70 +406,3 @@ def integrity(facts: Facts) -> DoctorFinding:
         return not_tested("no pair of GPUs can copy without going through the host")
     tried = len([pair for pair in pairs if pair.job.points])
     return good(f"{count(tried, 'pair')} of GPUs, {verified} messages compared byte for byte by the receiving GPU")
-
-
-def nccl(facts: Facts) -> DoctorFinding:
-    """Sends by NCCL between two GPUs; NCCL says its version, its plugin and what each channel goes through."""
-    if facts.nccl.skipped is not None:
-        return (
-            not_applicable(facts.nccl.skipped) if "two GPUs" in facts.nccl.skipped else not_tested(facts.nccl.skipped)
-        )
-    found = require(facts.nccl, "NCCL", f"NCCL_DEBUG=INFO {SEND} --transport nccl")
-    if ended := _nccl_failed(found, facts):
-        return ended
-    reaches = bool(facts.cuda.value and facts.cuda.value.peers) and all(map(all, peer_table(facts)))
-    way, nearer = ("host memory", "the GPUs have peer access") if reaches else ("a network", "both are on this host")
-    farther = [each for each in found.channels if not each.startswith("P2P" if reaches else ("P2P", "SHM"))]
-    if farther:
-        said = f"NCCL goes through {way} ({join_words(farther)}), although {nearer}"
-        unset = place_of(facts).unset(name for name in facts.environment if _NOT_DIRECT.match(name))
-        return warning(said, _nccl_words(found), unset or "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH shows why")
-    return good(_nccl_words(found))
-
-
-def _nccl_failed(found: NcclFacts, facts: Facts) -> DoctorFinding | None:
-    job = found.job
-    if job is None:
-        return not_tested("no job of NCCL was started")
-    refused = [each.reason for each in job.transports if not each.available]
-    if refused:
-        remedy = "pip install nvidia-nccl-cu13 (or -cu12), or NCCL_HOME=/path/to/nccl and install volley again"
-        return warning(f"NCCL cannot be used: {refused[0]}", f"{job.command_line}: {refused[0]}", remedy)
-    if not job.complete or not job.delivered("nccl"):
-        unset = place_of(facts).unset(settings_for(facts, "nccl"))
-        newer = f"try a newer NCCL than {found.version or 'this one'}: pip install -U nvidia-nccl-cu13 (or -cu12)"
-        look = f"; NCCL_DEBUG=INFO {SEND} --transport nccl shows why"
-        known = end_of_job(job, facts, look=not unset) or f"{unset or newer}{look}"
-        return job_failed(job, "NCCL does not work", known, DEVICE_SIZES[-1])
-    return None
-
-
-def _nccl_words(found: NcclFacts) -> str:
-    plugin = f", plugin {found.plugin}" if found.plugin else ""
-    networks = f"; networks {join_words(found.networks)}" if found.networks else ""
-    return f"NCCL {found.version or '(version unknown)'}{plugin}, through {join_words(found.channels) or '?'}{networks}"
-
-
-def nccl_between(facts: Facts) -> DoctorFinding:
-    """Sends by NCCL between GPUs of two hosts; its channels say whether they use RDMA and GPUDirect."""
-    found = facts.hosts.value.nccl if facts.hosts.value else None
-    if found is None:
-        return not_tested("no job of NCCL was started between the hosts")
-    if ended := _nccl_failed(found, facts):
-        return ended
-    rdma = facts.bus.value.infiniband if facts.bus.value else []
-    over = [each for each in found.channels if each.startswith("NET")]
-    choose = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_HCA", "NCCL_NET_GDR_LEVEL")
-    unset = place_of(facts).unset(choose)
-    if rdma and over and all("Socket" in each for each in over):
-        said = f"NCCL sends over sockets ({join_words(over)}), although there is {join_words(rdma)}"
-        look = "ibstat; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET shows why"
-        if all(each.startswith("rdmap") for each in rdma):
-            look = "install the plugin aws-ofi-nccl, without which NCCL does not use EFA"
-        return warning(said, _nccl_words(found), unset or look)
-    if rdma and over and not any("GDR" in each for each in over):
-        said = f"NCCL uses RDMA without GPUDirect ({join_words(over)}): GPU memory is copied through the host"
-        module = "" if facts.cards_read_gpus else place_of(facts).admin("{sudo}modprobe nvidia_peermem")
-        remedy = unset or module or f"NCCL_NET_GDR_LEVEL=SYS {SEND} --transport nccl, with these hosts, shows more"
-        return warning(said, _nccl_words(found), remedy)
-    return good(_nccl_words(found))

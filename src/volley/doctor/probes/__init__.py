@@ -42,7 +42,6 @@ def attempts(limit_s: float, names: Sequence[str] = (), mpi: str = "") -> tuple[
         Attempt("limits", "write to /dev/shm; process_vm_readv between two processes", host.limits),
         Attempt("gdrcopy", "open(/dev/gdrdrv), gdr_open, gdr_map", gpus.gdrcopy),
         Attempt("ucx", "dlopen(libucp.so.0), uct_query_components", gpus.ucx),
-        Attempt("ucx_transfer", "ucx_perftest -t tag_lat between two processes", gpus.ucx_transfer),
         Attempt("stack", "volley-engine --about; ompi_info --parsable --all", partial(jobs.stack, mpi)),
         Attempt("mpi_host", f"{send} --transport host", partial(jobs.mpi_host, job)),
         Attempt("mpi_device", f"{send} --transport aware,staged/pinned", partial(jobs.mpi_device, job)),

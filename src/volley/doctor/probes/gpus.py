@@ -7,22 +7,16 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-import socket
-import subprocess
 import time
 from pathlib import Path
-
-import msgspec
 
 from volley.doctor.probes.host import open_node
 from volley.machine import sysfs
 from volley.machine.capture import Skip
-from volley.machine.cuda_driver import CudaDriver, CudaError, cuda_gpu_count, load
-from volley.machine.facts import Bridge, GdrcopyFacts, IommuFacts, LoadedLink, TransferFacts, UcxComponent, UcxFacts
+from volley.machine.cuda_driver import CudaDriver, CudaError, load
+from volley.machine.facts import Bridge, GdrcopyFacts, IommuFacts, LoadedLink, UcxComponent, UcxFacts
 from volley.machine.mpi_choice import installed_file
 from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_WHEELS
-from volley.text import clean
 
 _ACS_CAPABILITY, _ACS_CONTROL, _FIRST_EXTENDED = 0x000D, 6, 0x100
 """Extended capability and its control register (PCI Express Base Specification 7.7.12; Linux pci_regs.h)."""
@@ -84,8 +78,6 @@ _MAPPED_BYTES = 64 << 10
 _PATTERN = b"volley" * 64
 _NAMED, _COUNTED = 1 << 0, 1 << 1
 """UCT_COMPONENT_ATTR_FIELD_NAME and UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT (uct/api/uct.h)."""
-_TRANSFER_S = 20.0
-_LONGEST_TEXT = 2000
 
 
 class _GdrHandle(ctypes.Structure):
@@ -194,46 +186,3 @@ def _components(library: ctypes.CDLL) -> list[UcxComponent]:
             name = attributes.name.decode("ascii", "replace")
             found.append(UcxComponent(name=name, resources=attributes.md_resource_count))
     return found
-
-
-def ucx_transfer() -> TransferFacts:
-    """Send ten tagged messages of 1 MiB between two processes, in GPU memory if there is a GPU."""
-    programs = (installed_file(wheel, "bin/ucx_perftest") for wheel in UCX_WHEELS)
-    program = next(filter(None, programs), None) or shutil.which("ucx_perftest")
-    if program is None:
-        raise Skip("there is no ucx_perftest")
-    memory = "cuda" if cuda_gpu_count() else "host"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    environment, pipe = perftest_environment(program), subprocess.PIPE
-    what = ["-t", "tag_lat", "-m", memory, "-s", str(1 << 20), "-n", "10", "-w", "1"]
-    with subprocess.Popen([program, "-p", port], env=environment, stdout=pipe, stderr=subprocess.STDOUT) as server:
-        try:
-            found = _perftest_client([program, "127.0.0.1", "-p", port, *what], environment, memory)
-        finally:
-            server.kill()
-        if found.status == 0 or "onnect" not in found.said:
-            return found
-        said = clean(server.stdout.read()) if server.stdout else ""
-    if "UCX" not in said:  # no fault of UCX
-        raise OSError(f"the client of ucx_perftest did not reach its server on 127.0.0.1: {found.said[:100]}")
-    return msgspec.structs.replace(found, said=said[-_LONGEST_TEXT:])
-
-
-def perftest_environment(program: str) -> dict[str, str]:
-    """Return the environment in which a program of the wheel finds its libraries: it has no run path to them."""
-    beside = Path(program).parent.parent / "lib"
-    path = [str(beside)] if (beside / "libucp.so.0").exists() else []
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join([*path, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")}
-
-
-def _perftest_client(command: list[str], environment: dict[str, str], memory: str) -> TransferFacts:
-    """Run the client; the server may need a moment before it listens."""
-    for left in range(20, -1, -1):
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=_TRANSFER_S, check=False)
-        said = clean(done.stdout + done.stderr)
-        if not (left and done.returncode and "onnect" in said):  # "connect() failed", "Connection refused"
-            break
-        time.sleep(0.1)
-    return TransferFacts(memory=memory, status=done.returncode, said=said[-_LONGEST_TEXT:])

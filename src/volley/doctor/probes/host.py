@@ -65,7 +65,6 @@ def system() -> SystemFacts:
         os_id=release.get("ID", ""),
         os_like=release.get("ID_LIKE", "").split(),
         os_name=release.get("PRETTY_NAME", ""),
-        os_version=release.get("VERSION_ID", ""),
         kernel=name.release,
         architecture=name.machine,
         root=os.geteuid() == 0,

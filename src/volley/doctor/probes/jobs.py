@@ -85,11 +85,10 @@ def stack(mpi: str) -> StackFacts:
         start_error = str(reason)
         with contextlib.suppress(MachineError), ask_about(engine) as answer:
             about = answer()  # of its build
-    info, said = None, ""
+    said = ""
     if chosen.family == "openmpi" and chosen.launcher:
         program = str(Path(chosen.launcher).with_name("ompi_info"))
-        said, error = output_of([program, "--parsable", "--all"])
-        info = program if said or not error else None
+        said, _ = output_of([program, "--parsable", "--all"])
     parameters = re.findall(r":param:(\w+):", said)
     aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
     on_path = shutil.which("mpirun")
@@ -104,7 +103,6 @@ def stack(mpi: str) -> StackFacts:
         mpiexec=chosen.launcher,
         cuda_built=about.cuda_built,
         cuda_architectures=list(about.cuda_architectures),
-        ompi_info=info,
         ompi_cuda=aware[1] == "true" if aware else None,
         ompi_pml=sorted(set(re.findall(r"^mca:pml:(\w+):version", said, re.MULTILINE))),
         misspelt=misspelt(
@@ -457,7 +455,6 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         status=ending.status,
         reason=None if complete else said or ending.reason(),
         library=run.mpi.library if run and run.mpi else None,
-        cuda_query=run.mpi.cuda_query if run and run.mpi else None,
         ranks=msgspec.convert(run.ranks if run else [], list[RankFacts], from_attributes=True),
         transports=msgspec.convert(log.transports, list[TransportFacts], from_attributes=True),
         points=[
