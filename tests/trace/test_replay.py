@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -64,6 +65,30 @@ def test_a_trace_without_a_rank_is_refused(known: Path) -> None:
     trace.ranks.pop()
     with pytest.raises(UserError, match="lacks ranks"):
         build(trace, resolve(trace))
+
+
+def test_shares_of_what_is_left_out_are_of_the_calls_that_returned(known: Path) -> None:
+    """The last collective of one rank is not in the trace, and the application was stopped an hour later."""
+    trace = read_trace(str(known))
+    last = trace.ranks[0].names.index("Barrier")
+    for number, rank in enumerate(trace.ranks):
+        (at, *_) = np.flatnonzero(rank.events["call"] == last)
+        rank.events = rank.events[: at + 1 - number].copy()
+        rank.events["end"][-1] = 0
+    trace.info = msgspec.structs.replace(trace.info, ended_s=3600.0)
+    assert sum(build(trace, resolve(trace)).left_out.values()) <= 1
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_calls_that_vary_are_noisy_where_there_are_gaps(gaps: bool) -> None:
+    part = ReplayPlan(program=["p"], names=["Send"], recorded=RecordedCalls(calls=[4], median_s=[1e-6]), gaps=gaps)
+    plan = example_records.plan("replay", options=part)
+    runs = [example_records.run(plan, started_at=f"2026-01-02T03:0{number}:00Z") for number in range(3)]
+    points = [ReplayPoint(status="ok", pass_s=[1.0], call_s=[time_s]) for time_s in (1e-6, 2e-6, 3e-6)]
+    logs = [RunLog(run=run, records=[point]) for run, point in zip(runs, points, strict=True)]
+    (result,) = results(logs)
+    said = [note.text for note in report(result).notes if note.verdict == "NOISY"]
+    assert said == ["MPI_Send varies by more than ±1 %, up to ±50.0 %"] * gaps
 
 
 @pytest.mark.parametrize("cuda", [None, "13.0"])

@@ -96,10 +96,8 @@ _SECTIONS = {
     "threads": THREAD,
     "partners": PARTNER,
     "counts": COUNT,
+    "copies": COPY,  # in a file of its own, if there are any
 }
-
-_COPIES = {"copies": COPY}
-"""A trace without it has no copies."""
 
 DEVICE, DEVICE2, IN_PLACE, ANY_SOURCE, MATCHED, FAILED, LIST_LOST = (1 << bit for bit in range(7))
 """The flags of an event."""
@@ -331,6 +329,8 @@ def _read_rank(path: Path) -> RankTrace | None:
     names = bytes(data[int(header["at_names"]) : int(header["at_counts"])]).split(b"\0\0")[0].decode().split("\0")
     found = {}
     for name, kind in _SECTIONS.items():
+        if name == "copies":
+            continue
         number = len(names) if name == "counts" else int(header[f"n_{name}"])
         begin = int(header[f"at_{name}"])
         number = min(number, max(len(data) - begin, 0) // kind.itemsize)
@@ -359,7 +359,7 @@ def write_trace(path: Path, trace: Trace) -> None:
     for number, rank in enumerate(trace.ranks):
         arrays[f"{number}.header"] = np.array([rank.header])
         arrays[f"{number}.names"] = np.frombuffer("\0".join(rank.names).encode(), np.uint8)
-        arrays |= {f"{number}.{name}": getattr(rank, name) for name in (*_SECTIONS, *_COPIES)}
+        arrays |= {f"{number}.{name}": getattr(rank, name) for name in _SECTIONS}
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_file(path, content.getvalue(), "the trace")
@@ -392,12 +392,12 @@ def read_trace(name: str) -> Trace:
 
 
 def _rank_of(arrays: dict[str, Any], number: int) -> RankTrace:
+    arrays.setdefault(f"{number}.copies", np.zeros(0, COPY))
     sections = {name: arrays[f"{number}.{name}"] for name in _SECTIONS}
-    sections |= {name: arrays[key] for name in _COPIES if (key := f"{number}.{name}") in arrays}
     given, header = arrays[f"{number}.header"], np.zeros(1, HEADER)
     known = given.dtype.names or ()
     if given.dtype.descr != HEADER.descr[: len(known)] or any(
-        each.dtype != (_SECTIONS | _COPIES)[name] for name, each in sections.items()
+        each.dtype != _SECTIONS[name] for name, each in sections.items()
     ):
         raise ValueError("other structures")
     for name in known:  # a trace of an older volley lacks the last fields

@@ -114,6 +114,7 @@ class _Builder:
         """The operations of all ranks that belong to one, by its identity."""
         self._unverified: set[int] = set()
         self._seeds: dict[int, int] = {}
+        self._on_gpus = memory == "device"
 
     def _is_whole(self, group: dict[int, Operation]) -> bool:
         """Whether all ranks made the same call, of sizes that fit together."""
@@ -162,10 +163,7 @@ class _Builder:
             {name: (len(those), float(np.median(those))) for name, those in recorded_s.items()},
             {name: seconds / sum(counted_s.values()) for name, seconds in left_out.items() if seconds},
             last - first,
-            any(
-                rank.scratch_bytes[1] or any(step[at + 6] for step in rank.steps for at in _sides(step))
-                for rank in ranks
-            ),
+            self._on_gpus,
             len(self._copied),
         )
 
@@ -224,8 +222,10 @@ class _Builder:
             return
         known = [each for each in those if _is_replayed(each)]
         if name.startswith("Sendrecv"):
+            apart = {"receive": _APART if name == "Sendrecv_replace" else 0}
+            sides = [self._side(each, apart.get(each.kind, 0)) if each in known else _NO_SIDE for each in those]
             if known:
-                self._exchange(rank, number, those, known, gap_ns)
+                self._step(rank, number, "sendrecv", gap_ns, [*sides, _NO_SIDE][:2], comm=those[0].comm)
             return
         for each in known:
             code = "send" if each.kind == "send" else "recv"
@@ -235,13 +235,6 @@ class _Builder:
             if not blocking:
                 self._slot(rank, each)
             gap_ns = 0
-
-    def _exchange(self, rank: _Rank, number: int, those: list[Operation], known: list[Operation], gap_ns: int) -> None:
-        apart = _APART if rank.calls.names[number] == "Sendrecv_replace" else 0
-        sides = [
-            self._side(each, apart if each.kind == "receive" else 0) if each in known else _NO_SIDE for each in those
-        ]
-        self._step(rank, number, "sendrecv", gap_ns, [*sides, _NO_SIDE][:2], comm=those[0].comm)
 
     def _collective(self, rank: _Rank, number: int, mine: Operation, gap_ns: int) -> None:
         members = self._calls.members[mine.comm]
@@ -299,7 +292,9 @@ class _Builder:
             return int(self._memory == "device")
         second = mine.kind == "receive" and mine.source.length == 3 and mine.source.buffer2  # of MPI_Sendrecv
         flags = DEVICE2 if second else DEVICE if mine.kind in ("send", "receive") else DEVICE | DEVICE2
-        return int(mine.source.flags & flags != 0 or id(mine) in self._copied)
+        on_gpu = mine.source.flags & flags != 0 or id(mine) in self._copied
+        self._on_gpus |= on_gpu
+        return int(on_gpu)
 
     def _written(self, rank: _Rank) -> list[int]:
         """Return the words of a rank, with addresses replaced by places in its arena."""
