@@ -184,7 +184,7 @@ class NvshmemTransport final : public device::WireDriven<NvshmemWire> {
     });
     gpu::ModuleHandle own_module = nullptr;
     agreed_step(pair, [&] {
-      own_module = gpu::module_containing(reinterpret_cast<const void*>(device::long_round_trips<NvshmemWire>));
+      own_module = gpu::module_containing(reinterpret_cast<const void*>(device::long_round_trips<NvshmemWire, false>));
     });
     agreed_step(pair, [&] { check_nvshmem(nvshmem_->start_module(own_module), "nvshmemx_cumodule_init"); });
     started_with = pair.ranks;

@@ -310,7 +310,7 @@ class RemoteStores final : public GpuLink {
                    .gave_up = &inboxes_[1 - side].data()->gave_up,
                    .timeout_ns = static_cast<std::uint64_t>(1e9 * setup_.timeout.count())};
     gpu::select(out.from.device);
-    kernels::word_round_trips<std::uint64_t><<<1, 1, 0, out.cuda_stream().get()>>>(launch);
+    kernels::word_round_trips<std::uint64_t, false><<<1, 1, 0, out.cuda_stream().get()>>>(launch);
     gpu::check_launch();
   }
 

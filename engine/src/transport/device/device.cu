@@ -101,7 +101,7 @@ __device__ inline bool receive_line(const PeerWait& wait, const FlaggedLine* lin
 //
 // A warp with a thread whose line did not arrive ends, after it has sent what it can: a vote between a message and its
 // answer would take longer than a barrier. The other warps notice that while they wait for the next message.
-template <class Join>
+template <class Join, bool stamped>
 __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch launch) {
   const unsigned line = blockIdx.x * blockDim.x + threadIdx.x;
   const MessageLine mine = message_line(launch, line);
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(max_threads, 1) short_round_trips(const Launch
   FlaggedLine* const there = &launch.inbox_there->lines[line];
   const auto send = [&](std::uint64_t exchange, std::uint64_t offset) {
     store_line(there, packed(gather(mine, offset), static_cast<std::uint16_t>(launch.last + exchange)));
-    stamp(launch, exchange);
+    stamp<stamped>(launch, exchange);
   };
   if (launch.leads && launch.count > 0 && takes_part) send(1, send_offset(launch, 1));
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
@@ -194,7 +194,7 @@ class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public 
   void open(const RankGroup& pair, const Buffers& buffers) override {
     open_inboxes(pair);
     agreed_step(pair, [&] {
-      cluster_ = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster>, max_threads));
+      cluster_ = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster, true>, max_threads));
     });
     cluster_ = std::min(cluster_, exchanged_with_peer(cluster_, pair));
     buffers_ = PeerBuffers(pair, buffers);
@@ -205,10 +205,12 @@ class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public 
     if (shape.blocks == 0) return WireDriven::round_trips(view, exchanges);
     const Launch launch = with_inboxes(launch_of(view, exchanges));
     if (shape.blocks == 1) {
-      short_round_trips<JoinBlock><<<1, shape.threads, 0, stream().get()>>>(launch);
+      const auto kernel = launch.stamps ? short_round_trips<JoinBlock, true> : short_round_trips<JoinBlock, false>;
+      kernel<<<1, shape.threads, 0, stream().get()>>>(launch);
       gpu::check_launch();
     } else {
-      gpu::launch_cluster(short_round_trips<JoinCluster>, shape.blocks, shape.threads, stream().get(), launch);
+      const auto kernel = launch.stamps ? short_round_trips<JoinCluster, true> : short_round_trips<JoinCluster, false>;
+      gpu::launch_cluster(kernel, shape.blocks, shape.threads, stream().get(), launch);
     }
     complete(launch, exchanges);
   }
@@ -300,7 +302,8 @@ class WordTransport final : public InboxDriven<KernelDriven> {
 
   void round_trips(const View& view, std::uint64_t exchanges) override {
     const Launch launch = with_inboxes(launch_of(view, exchanges));
-    word_round_trips<Word><<<1, 1, 0, stream().get()>>>(launch);
+    const auto kernel = launch.stamps ? word_round_trips<Word, true> : word_round_trips<Word, false>;
+    kernel<<<1, 1, 0, stream().get()>>>(launch);
     gpu::check_launch();
     complete(launch, exchanges);
   }

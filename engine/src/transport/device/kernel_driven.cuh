@@ -34,7 +34,7 @@ __device__ void with_wire(const typename Wire::Launch& launch, const Body& body)
   }
 }
 
-template <class Wire>
+template <class Wire, bool stamped>
 __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const typename Wire::Launch launch) {
   with_wire<Wire>(launch, [&](const auto& wire) {
     std::uint64_t from = send_offset(launch, 1);
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(max_threads, 1) long_round_trips(const typenam
         wire.put(from, to);
         wire.announce(number);
       }
-      stamp(launch, exchange);
+      stamp<stamped>(launch, exchange);
       from = send_offset(launch, exchange + 1);
       to = recv_offset(launch, exchange + 1);
       if (launch.leads && !wire.await(number)) return;
@@ -231,7 +231,8 @@ class WireDriven : public KernelDriven {
  public:
   using KernelDriven::KernelDriven;
   void round_trips(const View& view, std::uint64_t exchanges) override {
-    exchange(long_round_trips<Wire>, launch_of(view, exchanges));
+    const Launch launch = launch_of(view, exchanges);
+    exchange(launch.stamps ? long_round_trips<Wire, true> : long_round_trips<Wire, false>, launch);
   }
   void windows(const View& view, std::uint64_t count, const Window& window) override {
     exchange(exchange_windows<Wire>, windows_of(launch_of(view, count), window));
@@ -239,7 +240,8 @@ class WireDriven : public KernelDriven {
 
  protected:
   void open_launches(const RankGroup& pair) {
-    KernelDriven::open_launches(pair, long_round_trips<Wire>, exchange_windows<Wire>);
+    KernelDriven::open_launches(pair, long_round_trips<Wire, false>, long_round_trips<Wire, true>,
+                                exchange_windows<Wire>);
   }
 
   // The parameters of a launch, with what the wire needs.

@@ -28,6 +28,7 @@ struct NcclLaunch : device::Launch {
 //
 // One block, a line for each thread, an epoch of the session for each round trip.
 
+template <bool stamped>
 __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips(const NcclLaunch launch) {
   const ncclTeam team = ncclTeamLsa(launch.comm);
   const int peer = 1 - team.rank;
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(device::max_threads, 1) nccl_short_round_trips
   for (std::uint64_t exchange = 1; exchange <= launch.count; ++exchange) {
     if (launch.leads) {
       send(from);
-      device::stamp(launch, exchange);
+      device::stamp<stamped>(launch, exchange);
     }
     from = device::send_offset(launch, launch.leads ? exchange + 1 : exchange);
     const std::uint64_t to = device::recv_offset(launch, exchange);
@@ -183,7 +184,8 @@ class NcclDeviceTransport final : public device::WireDriven<NcclWire> {
     if (view.bytes > short_bytes) return WireDriven::round_trips(view, exchanges);
     const NcclLaunch launch = with_wire(launch_of(view, exchanges));
     const std::size_t lines = round_up(view.bytes, sizeof(Word)) / sizeof(Word);
-    nccl_short_round_trips<<<1, device::threads_for(lines), 0, stream().get()>>>(launch);
+    const auto kernel = launch.stamps ? nccl_short_round_trips<true> : nccl_short_round_trips<false>;
+    kernel<<<1, device::threads_for(lines), 0, stream().get()>>>(launch);
     gpu::check_launch();
     await_end(launch);
   }
