@@ -194,7 +194,8 @@ class DeviceTransport final : public InboxDriven<WireDriven<StoreWire>>, public 
   void open(const RankGroup& pair, const Buffers& buffers) override {
     open_inboxes(pair);
     agreed_step(pair, [&] {
-      cluster_ = std::min(max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster, true>, max_threads));
+      cluster_ = std::min({max_line_blocks, gpu::max_cluster_blocks(short_round_trips<JoinCluster, false>, max_threads),
+                           gpu::max_cluster_blocks(short_round_trips<JoinCluster, true>, max_threads)});
     });
     cluster_ = std::min(cluster_, exchanged_with_peer(cluster_, pair));
     buffers_ = PeerBuffers(pair, buffers);
