@@ -88,8 +88,10 @@ def measure(command: str = "", **options: object) -> Runs:
             raise
     said = said.strip().removeprefix("volley: ")
     series = json.loads(document)["series"] if document.startswith("{") else []
-    if not any(each["data"] for each in series):
-        raise (UserError if process.returncode == EXIT_USAGE else MachineError)(said)
+    rows = [row for each in series for row in each["data"]]
+    if all(row.get("status") == "skipped" for row in rows):
+        why = ": ".join(filter(None, (said, join_few(dict.fromkeys(row["reason"] for row in rows)))))
+        raise (UserError if process.returncode == EXIT_USAGE else MachineError)(why)
     if process.returncode != EXIT_GOOD:
         warnings.warn(said, stacklevel=2)
     return load(dict.fromkeys(run["file"] for each in series for run in each["runs"]))

@@ -167,6 +167,12 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def format_time(seconds: float) -> str:
+    """Format a measured time with three digits: ``1.10 ms``."""
+    power = next((power for power in range(3) if seconds >= 1000.0**-power), 3) if seconds else 0
+    return f"{format_sig(seconds * 1000**power, 3)} {('s', 'ms', 'µs', 'ns')[power]}"
+
+
 def round_up(value: float) -> str:
     """Round a computed number up to one that a person would type: 0.56 to ``0.6``, 6.67 to ``7``, 666.7 to ``670``."""
     step = 10.0 ** (math.floor(math.log10(value)) - (value >= 10))

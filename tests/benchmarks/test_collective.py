@@ -36,7 +36,7 @@ def test_a_transport_without_collectives_and_too_few_elements_are_left_out_with_
     assert put.reason == "it sends between two ranks; collectives run through MPI, NCCL and pinned host memory"
     assert (nccl.memory, nccl.summary) == ("device", "NCCL's collectives, buffers from ncclMemAlloc")
     small, enough = (point for point in log.of(CollectivePoint) if point.transport == "host")
-    assert (small.status, small.reason) == ("skipped", "less than an element of 4 bytes for each of 3 ranks")
+    assert (small.status, small.reason) == ("skipped", "the smallest size with 3 ranks is 12 bytes")
     assert enough.status == "ok"
 
 

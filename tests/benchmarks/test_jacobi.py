@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 
 import pytest
@@ -146,9 +148,23 @@ def test_a_nan_ends_it_and_says_where_and_when(volley: Command, transport: str) 
 
 
 def test_a_domain_beyond_memory_is_told_how_large_it_may_be(volley: Command) -> None:
-    done = volley("jacobi", "--grid", "1", "1", "--domain", "2000000", "2000000")
+    """Before the start beyond what the host has; beyond what is free, after it."""
+    one = ("jacobi", "--transport", "host", "--grid", "1", "1", "--domain")
+    done = volley(*one, "2000000", "2000000")
+    assert (done.code, done.out) == (3, "")
+    assert "process would need 58.2 TiB of memory, and this host has " in done.err
+    assert "takes about" not in done.err
+    side = str(math.isqrt(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16) - 1)
+    done = volley(*one, side, side)
     assert done.code == 3
     assert "is free: at most about" in done.out
+
+
+@pytest.mark.parametrize("name", ["put", "host/put"])
+def test_what_has_no_halos_is_not_called_unknown(volley: Command, name: str) -> None:
+    done = volley("jacobi", "--transport", name)
+    assert done.code == 2
+    assert "cannot exchange halos; these can: host, " in done.err
 
 
 def test_the_engine_refuses_the_same(engine: Path) -> None:

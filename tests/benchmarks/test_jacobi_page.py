@@ -254,3 +254,9 @@ SCREENS: dict[str, tuple[list[RunLog], tuple[str, ...]]] = {
 def test_screens(name: str) -> None:
     logs, formats = SCREENS[name]
     check_formats(f"jacobi/{name}", logs, *formats, details=Details(full=True))
+
+
+def test_more_threads_than_cores_are_said_to_wait() -> None:
+    out, _ = shown([solved((2, 1), (50, 100), 0.006, threads=99)])
+    assert "198 threads share 2 CPUs of example-node, so times include waiting: volley jacobi --threads 1" in out
+    assert "threads share" not in shown([solved((2, 1), (50, 100), 0.006)])[0]

@@ -144,6 +144,11 @@ def test_a_measurement_is_that_of_the_command() -> None:
 def test_a_measurement_that_is_not_possible_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"no such option: --transports; did you mean --transport\?"):
         volley.measure("pingpong", transports="host")
+    half = {"element": "half", "transport": "host", "sizes": 8, "launches": 1}
+    with pytest.raises(MachineError, match="every point was skipped: the MPI standard has no type for half"):
+        volley.measure("collective", operation="allreduce", **half)
+    with pytest.warns(UserWarning, match="nothing was measured of allreduce"):
+        volley.measure("collective", operation="allreduce,broadcast", iterations=5, **half)
     monkeypatch.setenv("VOLLEY_ENGINE", "/bin/false")
     with pytest.raises(MachineError, match="the engine /bin/false does not start"):
         volley.measure("pingpong", transport="host")

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import example_records
-from volley.benchmarks import named
+from volley.benchmarks import named, read
 from volley.benchmarks.matrix import GPUS
 from volley.command.options import JobOptions
 from volley.errors import EXIT_MACHINE
 from volley.launch.engine import Ending
-from volley.records.record_types import End
+from volley.records.plan import OUT_OF_TIME
+from volley.records.record_types import End, Status
 from volley.records.run_log import RunLog
 from volley.run.outcome import RunOutcome, judge
 
@@ -100,3 +101,30 @@ def test_the_words_that_explain_the_others_are_in_the_sentence() -> None:
     said = ("ssh: Could not resolve hostname b: Name or service not known", "[mpiexec@a] Launch proxy failed.")
     lines = judge(RunLog(), Ending(255, (), said), named("pingpong"), [], None).lines
     assert "ended with status 255: Could not resolve hostname b" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("words", "scan", "why", "code"),
+    [
+        ("", "skipped", "NCCL has no scan", 0),  # nobody asked for it by name
+        ("--transport host", "skipped", "NCCL has no scan", 0),
+        ("--transport host,nccl", "skipped", "NCCL has no scan", 3),
+        ("--operation scan,allreduce", "skipped", "NCCL has no scan", 3),
+        ("--operation scan,allreduce", "skipped", OUT_OF_TIME, 0),
+        ("--operation scan,allreduce", "failed", "a wrong byte", 1),
+        ("--operation allreduce --element half", "skipped", "NCCL has no scan", 0),
+        ("--operation scan --element half", "skipped", "no type for half", 3),
+    ],
+)
+def test_what_was_asked_for_by_name_and_is_nowhere_decides_the_exit_code(
+    words: str, scan: Status, why: str, code: int
+) -> None:
+    benchmark, options = read(["collective", *words.split()])
+    here = example_records.collective("allreduce", [1e-6] * 6)
+    there = example_records.collective("scan", [], transport="nccl", status=scan, reason=why)
+    asked = [{each} for each in options.named_transports]
+    operations = options.named_operations
+    assert (
+        judge(example_records.log(here, there), Ending(0, (), ()), benchmark, asked, None, operations=operations).code
+        == code
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ from recorded_program import unmatched
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
+from volley.report.model import Details
+from volley.run.render import render_reports
 from volley.trace.explain import explanation
 from volley.trace.roll_call import roll_call
 from volley.trace.waiting import ONLY_COUNTED, RankTime, split
@@ -188,6 +191,15 @@ def test_calls_that_tell_of_no_partner_are_not_called_mpi_itself() -> None:
     said = [note.text for note in explanation(trace, resolve(trace)).notes]
     assert [each for each in said if "not split" in each]
     assert not [each for each in said if "MPI itself" in each]
+
+
+def test_short_times_and_small_shares_have_their_units_and_no_row_of_zeros() -> None:
+    calls = [call("Send", 0, 3e-4, peer=1), call("Finalize", 900, 900.000002)]
+    trace = Trace(TraceInfo(), [a_rank(0, 2, calls), a_rank(1, 2, [call("Recv", 0, 3e-4, peer=0), calls[1]])])
+    render_reports([explanation(trace, resolve(trace))], "table", out := io.StringIO(), Details(full=True))
+    assert " 300 ns " in out.getvalue()
+    assert "<0.01" in out.getvalue()
+    assert "0.00" not in out.getvalue()
 
 
 def test_how_long_a_call_did_not_return_is_unknown_where_nobody_saw_the_end() -> None:

@@ -98,7 +98,7 @@ class JacobiRun {
     auto most = static_cast<std::int64_t>(std::sqrt(points));
     while (most > 0 && field_bytes(kind, most, most, options_.point_bytes()) > share) --most;
     return "a domain of " + std::to_string(options_.domain[0]) + " x " + std::to_string(options_.domain[1]) +
-           " points needs " + (needed == beyond_memory ? "more than " : "") + in_gib(needed) + " of " +
+           " points needs " + (needed == beyond_memory ? "more than 16 EiB" : in_gib(needed)) + " of " +
            (kind == MemoryKind::device ? "device " : "") + "memory on each rank, " + in_gib(share) +
            " is free: at most about " + std::to_string(most) + " x " + std::to_string(most);
   }

@@ -126,16 +126,16 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
 [[nodiscard]] inline std::string uncountable_elements(const Collective& collective, std::uint64_t bytes,
                                                       const TransportEntry& entry) {
   if (collective.among_neighbors() && collective.ranks < 3) return "a ring needs at least 3 ranks";
-  if (bytes == 0) {
-    return "less than an element of " + std::to_string(element_bytes) + " bytes for each of " +
-           std::to_string(collective.ranks) + " ranks";
-  }
   if (collective.reduces() && traits_of(collective.element).bits < 32 && entry.mpi != ThroughMpi::no) {
     return std::string("the MPI standard has no type for ") + name_of(collective.element) + "; NCCL has one";
   }
   const bool in_bytes = collective.has_types();
   const bool of_mpi_alone = collective.operation == Operation::scan || in_bytes || collective.among_neighbors();
   if (of_mpi_alone && entry.mpi == ThroughMpi::no) return std::string("NCCL has no ") + name_of(collective.operation);
+  if (bytes == 0) {
+    return "the smallest size with " + std::to_string(collective.ranks) + " ranks is " +
+           std::to_string(element_bytes * collective.units()) + " bytes";
+  }
   const bool too_many = (in_bytes ? bytes : collective.counted(bytes)) > std::numeric_limits<int>::max();
   return too_many && entry.mpi != ThroughMpi::no ? "MPI's collectives count elements with an int" : "";
 }

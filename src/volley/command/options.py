@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,6 +189,11 @@ class BenchmarkOptions(Options):
     @property
     def named_transports(self) -> tuple[str, ...]:
         """What ``--transport`` names; nothing if it was not given, or if there is no such option."""
+        return ()
+
+    @property
+    def named_operations(self) -> Sequence[Set[str]]:
+        """The operations that were asked for by name: one of each set must be measured."""
         return ()
 
 

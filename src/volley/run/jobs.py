@@ -26,7 +26,7 @@ from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough
-from volley.text import count, did_you_mean, escape_controls, join_words
+from volley.text import count, did_you_mean, escape_controls, join_few, join_words
 from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
@@ -258,8 +258,10 @@ def choose_transports(
         found = [name] if name in faulty.union(names) else family
         if name == "all":  # beside threads MPI is started in another way, which changes the others
             found = [each for each in names if not have_threads([each])]
-        if not found and halos and context.about.of([name]):
-            raise UserError(f"--transport: {name} cannot exchange halos; these can: {join_words(names)}")
+        others = [each.name for each in context.about.transports if name in (each.name, *each.name.split("/"))]
+        if not found and halos and (others := others or [each.name for each in context.about.of([name])]):
+            of = "" if others == [name] else f" ({join_few(others)})"
+            raise UserError(f"--transport: {name}{of} cannot exchange halos; these can: {join_words(names)}")
         if not found:
             guess = " ".join(filter(None, (";", did_you_mean(name.lower(), [*names, "all"]))))
             raise UserError(

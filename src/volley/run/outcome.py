@@ -13,6 +13,7 @@ from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
 from volley.machine.mpi_words import SETTING, lost_host, names_setting, reason_in
 from volley.machine.signals import typed_name
+from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
@@ -60,14 +61,16 @@ def judge(
     named: Iterable[Set[str]],
     hint: str | None,
     *,
+    operations: Iterable[Set[str]] = (),
     measured_before: bool = False,
     job: JobOptions | None = None,
 ) -> RunOutcome:
     """Return the outcome of a launch, from its records or, without records, from its exit status and stderr.
 
-    ``named`` are the transports that each name in ``--transport`` stands for: one of them must be available.  ``hint``
-    is another way to start such a job.  ``measured_before``: an earlier launch of the run measured points.  ``job`` has
-    the hosts and the MPI that doctor must look at.
+    ``named`` are the transports that each name in ``--transport`` stands for: one of them must be available, and have
+    an operation.  Of each of ``operations`` one must be measured.  ``hint`` is another way to start such a job.
+    ``measured_before``: an earlier launch of the run measured points.  ``job`` has the hosts and the MPI that doctor
+    must look at.
     """
     if log.end is None:
         return _aborted(log, ending, benchmark, hint, job)
@@ -85,8 +88,19 @@ def judge(
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
         return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}
-    lost = ending.status == EXIT_MACHINE or any(each and each <= missing for each in named)
-    return RunOutcome(EXIT_MACHINE) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
+    named = list(named)
+    lacking = dict.fromkeys(join_words(sorted(each), "or") for each in (*named, *operations) if _lacks(log, each))
+    said = (f"volley: nothing was measured of {join_words(lacking)}",) if lacking else ()
+    lost = lacking or ending.status == EXIT_MACHINE or any(each and each <= missing for each in named)
+    return RunOutcome(EXIT_MACHINE, said) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
+
+
+def _lacks(log: RunLog, names: Set[str]) -> bool:
+    """Return whether no point of these transports or operations can be measured, whatever the time."""
+    points = [
+        each for each in log.records if getattr(each, "operation", None) and {each.transport, each.operation} & names
+    ]
+    return bool(points) and all(each.status == "skipped" and each.reason != OUT_OF_TIME for each in points)
 
 
 def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None, job: JobOptions | None) -> RunOutcome:

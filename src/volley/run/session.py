@@ -434,7 +434,12 @@ class Session:
         named = [set(choose_transports((word,), self.context)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
         job = self.options.job
-        return judge(log, process.ending, self.benchmark, named, start.hint, measured_before=earlier, job=job)
+        return judge(
+            *(log, process.ending, self.benchmark, named, start.hint),
+            operations=self.options.named_operations,
+            measured_before=earlier,
+            job=job,
+        )
 
 
 def _load_pages(benchmark: Benchmark, format_name: str) -> None:

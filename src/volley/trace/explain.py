@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ from volley.text import count, escape_controls, grouped, join_few, join_words, m
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
 from volley.trace.waiting import LOST_CORE, ONLY_COUNTED, RankTime, Split, added, split
-from volley.units import approximate_size, format_sig
+from volley.units import approximate_size, format_sig, format_time
 
 DOCUMENT_VERSION = 1
 _WORTH = 0.05
@@ -90,7 +90,8 @@ def _document(report: Report) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
-    keys = [" ".join(filter(None, (column.title, column.unit))) for column in table.columns]
+    units = {"time": "s"}  # cells for people have their own
+    keys = [" ".join(filter(None, (each.title, each.unit or units.get(each.title)))) for each in table.columns]
     cells = ([cell.value if isinstance(cell, Cell) else cell for cell in row] for row in table.rows)
     return [dict(zip(keys, row, strict=True)) for row in cells]
 
@@ -104,7 +105,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     longest_s = max(each.total_s for each in times.ranks)
     command = " ".join(trace.info.command) or trace.name
     heading = [
-        f"{command}: {count(len(times.ranks), 'rank')}, {_time(longest_s)} from MPI_Init to {_last(trace)}",
+        f"{command}: {count(len(times.ranks), 'rank')}, {format_time(longest_s)} from MPI_Init to {_last(trace)}",
         f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(map(_mpi, trace.ranks)))}",
     ]
     hangs = trace.info.ended_s is None and any(each.open_s for each in times.ranks)  # nobody knows for how long
@@ -149,20 +150,14 @@ def _endings(trace: Trace, times: Split) -> Iterator[Note]:
     if open_s and trace.info.ended_s is not None:
         lines = [
             *lines,
-            f"calls that did not return: {_percent(open_s, times.mpi_s)} of the time in MPI ({_time(open_s)})",
+            f"calls that did not return: {_percent(open_s, times.mpi_s)} of the time in MPI ({format_time(open_s)})",
         ]
     if lines:
         yield Note("error", f"not all ranks came to MPI_Finalize: {'; '.join(lines)}", "BROKEN")
 
 
-def _time(seconds: float) -> str:
-    """Format a time with three digits: ``1.10 ms``."""
-    power = next((power for power in range(3) if seconds >= 1000.0**-power), 3)
-    return f"{format_sig(seconds * 1000**power, 3)} {('s', 'ms', 'µs', 'ns')[power]}"
-
-
 def _percent(part: float, whole: float) -> str:
-    return f"{format_sig(_share(part, whole), 2)} %"
+    return f"{_part(part, whole).text or format_sig(_share(part, whole), 2)} %"
 
 
 def _shared_gpus(trace: Trace) -> Iterator[Note]:
@@ -187,11 +182,11 @@ def _wait_note(times: Split, what: str, partner: int, seconds: float) -> Note:
     longest_s = np.sort([getattr(each, what) for each in those])[::-1]
     most_s = longest_s[: int(np.searchsorted(longest_s.cumsum(), _MOST * longest_s.sum())) + 1]
     worst = max({each.name for each in those}, key=lambda name: sum(getattr(w, what) for w in those if w.name == name))
-    share = f"{_percent(seconds, times.mpi_s)} of the time in MPI ({_time(seconds)})"
+    share = f"{_percent(seconds, times.mpi_s)} of the time in MPI ({format_time(seconds)})"
     if what == "late_s":
         text = (
             f"rank {partner} comes late: waiting for it is {share}, most of it in {count(len(most_s), 'call')} of "
-            f"{_time(float(np.median(most_s)))} (MPI_{worst}). Give it less work, or its messages earlier"
+            f"{format_time(float(np.median(most_s)))} (MPI_{worst}). Give it less work, or its messages earlier"
         )
     else:
         text = (
@@ -207,8 +202,8 @@ def _cores(times: Split) -> Iterator[Note]:
         named = join_few(f"rank {each.rank} for {_percent(each.lost_s, each.total_s)}" for each in without)
         unsplit_s = sum(each.without_core_s for each in times.ranks)
         waits = (
-            f"Waits of and for a rank without a core ({_time(unsplit_s)}) are not split: who computes too long cannot "
-            "be told from who was not let run. "
+            f"Waits of and for a rank without a core ({format_time(unsplit_s)}) are not split: who computes too long "
+            "cannot be told from who was not let run. "
         )
         yield finding(
             "NOISY",
@@ -252,9 +247,9 @@ def _copies(trace: Trace, times: Split, copied: list[Copies], staged: list[_Stag
         told = "A CUDA-aware MPI needs none of these copies; a replay measures what its calls take"
         if most.aware_s is not None:
             told = (
-                f"With a CUDA-aware MPI, which needs none of these copies, the call takes {_time(most.aware_s)}, the "
-                "median of the newest replay of this trace from GPU memory. In the application it took "
-                f"{_time(most.own_s)} without waits, and {_time(most.copies_s)} for its copies"
+                f"With a CUDA-aware MPI, which needs none of these copies, the call takes {format_time(most.aware_s)}, "
+                "the median of the newest replay of this trace from GPU memory. In the application it took "
+                f"{format_time(most.own_s)} without waits, and {format_time(most.copies_s)} for its copies"
             )
         yield finding(
             "SLOW?" if most.aware_s is None else "SLOW" if most.aware_s < most.own_s + most.copies_s else "OK",
@@ -290,7 +285,7 @@ def _rest(trace: Trace, times: Split) -> Iterator[Note]:
     yield finding(
         "SLOW?" if large and settings else "" if large else "OK",
         f"{_percent(rest_s, times.mpi_s)} of the time in MPI is MPI itself, {_percent(rest_s, times.total_s)} of all "
-        f"time: most of it in MPI_{name}{sized}, {_time(each_s)} each{told}",
+        f"time: most of it in MPI_{name}{sized}, {format_time(each_s)} each{told}",
         again,
     )
 
@@ -302,26 +297,39 @@ def _share(part: float, whole: float) -> float:
     return round(100 * part / whole, 6) if whole > 0 else 0.0  # the rest is of the differences of times
 
 
+def _time_cell(seconds: float) -> Cell:
+    return Cell(seconds, text=format_time(seconds))
+
+
+def _part(part: float, whole: float) -> Cell:
+    share = _share(part, whole)
+    return Cell(share, text="<0.01" if 0 < share < 0.01 else None)
+
+
 def _rank_table(times: Split) -> Table:
     of_mpi = "of the time in MPI"
 
-    def not_returned(each: RankTime) -> float:
-        return _share(each.open_s, each.mpi_s)
+    def not_returned(each: RankTime) -> Cell:
+        return _part(each.open_s, each.mpi_s)
 
     columns: dict[Column, Callable[[RankTime], Any]] = {
         Column("rank"): lambda each: each.rank,
-        Column("time", "s"): lambda each: each.total_s,
-        Column("in MPI", "%", 3): lambda each: _share(each.mpi_s, each.total_s),
-        Column("late", "%", 3, group=of_mpi): lambda each: _share(sum(each.late_s.values()), each.mpi_s),
+        Column("time"): lambda each: _time_cell(each.total_s),
+        Column("in MPI", "%", 3): lambda each: _part(each.mpi_s, each.total_s),
+        Column("late", "%", 3, group=of_mpi): lambda each: _part(sum(each.late_s.values()), each.mpi_s),
         Column("for", align="left", group=of_mpi): lambda each: (
             f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else EMPTY
         ),
-        Column("absent", "%", 3, group=of_mpi): lambda each: _share(sum(each.absent_s.values()), each.mpi_s),
-        Column("not split", "%", 3, group=of_mpi): lambda each: _share(each.unsplit_s, each.mpi_s),
-        **({Column("no return", "%", 3, group=of_mpi): not_returned} if any(map(not_returned, times.ranks)) else {}),
-        Column("the rest", "%", 3, group=of_mpi): lambda each: _share(each.rest_s, each.mpi_s),
-        Column("without core", "%", 3): lambda each: Cell(
-            _share(each.lost_s, each.total_s), style="" if each.has_core else "bad"
+        Column("absent", "%", 3, group=of_mpi): lambda each: _part(sum(each.absent_s.values()), each.mpi_s),
+        Column("not split", "%", 3, group=of_mpi): lambda each: _part(each.unsplit_s, each.mpi_s),
+        **(
+            {Column("no return", "%", 3, group=of_mpi): not_returned}
+            if any(each.open_s for each in times.ranks)
+            else {}
+        ),
+        Column("the rest", "%", 3, group=of_mpi): lambda each: _part(each.rest_s, each.mpi_s),
+        Column("without core", "%", 3): lambda each: replace(
+            _part(each.lost_s, each.total_s), style="" if each.has_core else "bad"
         ),
     }
     legend = (
@@ -335,8 +343,8 @@ def _call_table(trace: Trace, times: Split) -> Table:
     columns: dict[Column, Callable[[tuple[str, CallTotal]], Any]] = {
         Column("call", align="left"): lambda call: f"MPI_{call[0]}",
         Column("calls"): lambda call: call[1].calls,
-        Column("time", "s"): lambda call: call[1].seconds,
-        Column("waited", "%", 3): lambda call: min(_share(times.waited_s[call[0]], call[1].seconds), 100.0),
+        Column("time"): lambda call: _time_cell(call[1].seconds),
+        Column("waited", "%", 3): lambda call: _part(min(times.waited_s[call[0]], call[1].seconds), call[1].seconds),
         Column("own", "µs", 3): lambda call: scaled(times.own_s.get(call[0]), 1e6),
         Column("mean size", align="left"): lambda call: Cell(
             call[1].mean_bytes, text=approximate_size(call[1].mean_bytes) if call[1].bytes else ""
@@ -437,7 +445,7 @@ def _copy_tables(copied: list[Copies]) -> list[Table]:
             "MPI itself" if each.in_mpi else f"MPI_{each.call}" if each.call else EMPTY
         ),
         Column("copies"): lambda each: each.number,
-        Column("time", "s"): lambda each: each.seconds,
+        Column("time"): lambda each: _time_cell(each.seconds),
         Column("mean size", align="left"): lambda each: Cell(each.mean_bytes, text=approximate_size(each.mean_bytes)),
     }
     return [Table.of(columns, copied, title="Copies between GPU and host memory")] if copied else []

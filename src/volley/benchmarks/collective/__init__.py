@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -29,6 +30,7 @@ ELEMENTS: tuple[Element, ...] = get_args(Element)
 Reduction = Literal["sum", "max"]
 """How it is reduced."""
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
+USUALLY = (ELEMENTS[0], REDUCTIONS[0])
 
 SIZES = "8:16Mi:x8"
 """Seven operations at all sizes of a ping-pong would take minutes."""
@@ -74,8 +76,14 @@ class CollectiveOptions(SweepOptions):
     job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})
     output: OutputOptions = output_group()
 
+    @property
+    def named_operations(self) -> Sequence[Set[str]]:
+        """Those of ``--operation``; with another element or reduction one that reduces."""
+        named = [{each} for each in self.operation] if any(words[0] == "--operation" for words in self.typed) else []
+        return [*named, *([{*self.operation} & {*REDUCING}] if (self.element, self.reduction) != USUALLY else [])]
+
     def __post_init__(self) -> None:
-        if (self.element, self.reduction) != ("float", "sum") and not set(self.operation) & set(REDUCING):
+        if (self.element, self.reduction) != USUALLY and not set(self.operation) & set(REDUCING):
             raise UserError(
                 f"--element and --reduction change only {join_words(REDUCING)}: add --operation {REDUCING[1]}, "
                 "or leave them out"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import field
 
-from volley.benchmarks.collective import REDUCING, Element, Reduction
+from volley.benchmarks.collective import REDUCING, USUALLY, Element, Reduction
 from volley.benchmarks.points import Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
@@ -39,7 +39,7 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
     @property
     def unusual(self) -> str:
         """What reductions do, if it is not usual: ``max of int``."""
-        usual = (self.element, self.reduction) == ("float", "sum") or not set(self.operations) & set(REDUCING)
+        usual = (self.element, self.reduction) == USUALLY or not set(self.operations) & set(REDUCING)
         return "" if usual else f"{self.reduction} of {self.element}"
 
     @property

@@ -17,6 +17,7 @@ from volley.units import LARGEST_COUNT
 
 FORMATS = {"nvidia-jacobi": "the lines of NVIDIA's Jacobi example"}
 
+MAX_THREADS = 1 << 16
 MIN_POINTS = 3
 """Along x or y of a domain: a point and its two neighbours."""
 
@@ -72,7 +73,10 @@ class JacobiOptions(TransportOptions):
         default=True, panel=HOW, help="Compute the points that need no halo while the halos are in transit."
     )
     threads: int | None = option(
-        read=option_values.number(), shown="its share of the cores", panel=HOW, help="Threads of each rank."
+        read=option_values.number(maximum=MAX_THREADS),
+        shown="its share of the cores",
+        panel=HOW,
+        help="Threads of each rank.",
     )
     verify: bool = flag(
         default=True,

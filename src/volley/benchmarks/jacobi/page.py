@@ -17,7 +17,7 @@ from volley.benchmarks.jacobi.results import (
     observables,
 )
 from volley.records.command_again import command_again
-from volley.records.record_types import Status
+from volley.records.record_types import Status, cpus_of
 from volley.records.run_log import RunLog
 from volley.references import beside_equal, gpus_of
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, bounds_of, data_of, scaled, with_bounds
@@ -48,6 +48,7 @@ def report(result: JacobiResults) -> Report:
                 missing=(f"skipped: {text}" for text in _lost(solutions, "skipped")),
                 doubts=(
                     *report_parts.noisy(series, {each.transport: each.time for each in measured if each.time}),
+                    *(Note("warning", text) for text in _crowded(measured)),
                     *(Note("warning", text) for text in dict.fromkeys(map(_other_threads, result.chains)) if text),
                 ),
                 unverified="only the first halos were" if any(each.messages_verified for each in solutions) else "",
@@ -220,6 +221,21 @@ def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
             for step in chain
         ]
         yield Table(columns, rows, title, ["efficiency and ideal: relative to one process"])
+
+
+def _crowded(solutions: Sequence[Solution]) -> Iterator[str]:
+    """Say that threads share cores, because somebody asked for more than there are."""
+    one = next(
+        (each for each in solutions if each.run and each.point.memory == "host" and each.point.threads > 1), None
+    )
+    if one is None or one.run is None:
+        return
+    host = one.run.ranks[0].host
+    here = [rank for rank in one.run.ranks if rank.host == host]
+    threads, cpus = one.point.threads * len(here), len(cpus_of(here))
+    if cpus and threads > cpus:
+        fits = command_again("jacobi", one.run.plan, threads=max(1, cpus // len(here)))
+        yield f"{threads} threads share {count(cpus, 'CPU')} of {host}, so times include waiting: {fits}"
 
 
 def _other_threads(chain: Sequence[ScalingStep]) -> str:

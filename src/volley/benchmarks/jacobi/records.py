@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -22,8 +23,10 @@ from volley.document import (
     Version,
     doc,
 )
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.launch.launchers import PAIR, cores
+from volley.machine.transports import without_fault
+from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Status
 from volley.run.jobs import (
     Forecast,
@@ -36,8 +39,9 @@ from volley.run.jobs import (
     usable_transports,
 )
 from volley.text import count, join_words
-from volley.units import LARGEST_COUNT
+from volley.units import LARGEST_COUNT, approximate_size
 
+VALUE_BYTES = {"double": 8, "float": 4}
 Points = Annotated[int, Meta(ge=MIN_POINTS, le=(1 << 31) - 1)]
 """Along x or y of a domain."""
 
@@ -190,6 +194,7 @@ def jobs(options: JacobiOptions, context: JobContext) -> Jobs:
             threads=options.threads,
         )
         plan = make_plan("jacobi", part, options, ranks=math.prod(each), transports=transports, verify=options.verify)
+        _refuse_beyond_memory(plan, context)
         nodes = len(set(options.job.hosts)) or (context.allocation.nodes if context.allocation else 1)
         expected_s = _expected_s(part, options.precision, usable_transports(plan, context), min(nodes, math.prod(each)))
         planned.append(Job(plan, measuring_s=expected_s))
@@ -210,6 +215,26 @@ def _grid(options: JacobiOptions, context: JobContext) -> Grid:
     return grid
 
 
+def _refuse_beyond_memory(plan: Plan, context: JobContext) -> None:
+    """Refuse fields that this host has no memory for, whatever else is in it; of GPUs only the engine knows."""
+    usable = {without_fault(name) for name in usable_transports(plan, context)}
+    if not context.on_this_host or not usable or any(each.memory == "device" for each in context.about.of([*usable])):
+        return
+    has_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    a_point = _FIELDS * VALUE_BYTES[plan.options.precision] * plan.world_size
+    across, along = plan.options.domain
+    if across * along * a_point > has_bytes:
+        most = math.isqrt(has_bytes // a_point)
+        raise MachineError(
+            f"--domain {across} {along}: {count(plan.world_size, 'process')} would need "
+            f"{approximate_size(across * along * a_point)} of memory, and this host has {approximate_size(has_bytes)}: "
+            f"at most about --domain {most} {most}"
+        )
+
+
+_FIELDS = 2
+"""The old and the new one."""
+
 SWEEPS_BESIDE = 40
 """The initial field, the deviation and the hash of the last one, and the copies before and after take so long."""
 
@@ -220,7 +245,7 @@ points on 2 cores and on 32."""
 
 def _expected_s(part: JacobiPlan, precision: str, transports: Sequence[str], nodes: int) -> float:
     """Return how long all iterations are expected to take: each reads and writes every point of a domain."""
-    swept_bytes = 2 * math.prod(part.domain) * (8 if precision == "double" else 4)
+    swept_bytes = _FIELDS * math.prod(part.domain) * VALUE_BYTES[precision]
     host_s = swept_bytes * -(-math.prod(part.grid) // nodes) / min(cores() * CORE_SWEEP_BPS, HOST_SWEEP_BPS)
     on_host = sum(name.partition("/")[0] == "host" for name in transports)
     sweep_s = on_host * host_s + (len(transports) - on_host) * swept_bytes / DEVICE_SWEEP_BPS

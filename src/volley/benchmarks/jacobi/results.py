@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import product
 from typing import Literal
 
-from volley.benchmarks.jacobi.records import JacobiPlan, JacobiPoint
+from volley.benchmarks.jacobi.records import VALUE_BYTES, JacobiPlan, JacobiPoint
 from volley.records.launch_series import LaunchSeries, series_of, software
 from volley.records.record_types import Run, Status
 from volley.records.run_log import Observable, RunLog
@@ -30,7 +30,6 @@ of the copy back that follows; 64 bytes in double precision."""
 COMPULSORY_VALUES = 2
 """Values that must move: each is read from memory once and written once."""
 
-VALUE_BYTES = {"double": 8, "float": 4}
 
 PARTS = ("interior", "edges", "pack", "exchange", "reduction")
 

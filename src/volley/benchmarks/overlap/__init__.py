@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -55,6 +56,10 @@ class OverlapOptions(SweepOptions):
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
     job: JobOptions = group(JobOptions, ranks={"help": "Ranks to start; more than 2 with --operation."})
     output: OutputOptions = output_group()
+
+    @property
+    def named_operations(self) -> Sequence[Set[str]]:
+        return [{each} for each in self.operation]
 
 
 BENCHMARK = Benchmark(
