@@ -227,6 +227,15 @@ def test_a_file_of_two_requests_that_differ_in_their_time_continues_the_count_of
     assert not np.isnan(side.seconds).any()
 
 
+def test_differences_are_in_words_and_variables_as_they_are() -> None:
+    tuned = {"UCX_TLS": "tcp", "OMPI_MCA_coll_base_verbose": "1"}
+    second = [run_with(log, plan={"watchdog_s": 9.0, "share_device": True}) for log in launches(2, environment=tuned)]
+    notes = [note.text for note in page.report(compared(launches(1), second), full=True).notes]
+    assert "differs: share device: no → yes" in notes
+    assert "differs: OMPI_MCA_coll_base_verbose: not set → 1" in notes
+    assert not any("_" in note for note in notes if "OMPI" not in note and "UCX" not in note)
+
+
 def test_launches_of_other_conditions_that_measured_other_things_are_one_side() -> None:
     alone = launches(1, count=1, names=["aware"], environment={"UCX_TLS": "tcp"})
     assert len(Side.of("both", [*launches(1, count=1, names=["host"]), *alone]).observed.rows) == 2

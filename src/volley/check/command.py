@@ -45,6 +45,7 @@ from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import count, escape_controls, grouped, join_few
+from volley.units import format_duration
 
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 
@@ -72,7 +73,7 @@ class Check:
         doctor = doctor_of(self.options.job)
         finding = partial(CheckFinding, layer=layer, remedy=doctor)
         if self.left_s <= 0:
-            why = f"the {self.budget_s:g} s of this check were over"
+            why = f"the time of this check, {format_duration(self.budget_s)}, was over before"
             self.findings.append(finding(status="UNDECIDED", said=why, remedy=LONGER))
             return []
         try:

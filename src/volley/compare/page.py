@@ -104,7 +104,7 @@ def headline(comparison: Comparison) -> str:
             for series, those in comparison.by_series().items()
         ]
         return (
-            f"NO VERDICT: {comparison.first.name} has no repeats, so there are ratios only; time of "
+            f"NO VERDICT: {comparison.first.name} has no repeats, so there are only ratios; time of "
             f"{comparison.letter} / time of A: {join_few(middles)} (medians of {count(points, 'point')})"
         )
     if not comparison.possible:
@@ -163,7 +163,7 @@ def gate(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
 
 def _judged(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
     failing, undecided, points = comparison.failing(condition), comparison.undecided(condition), len(comparison.at)
-    sees = f"; this gate sees {_detectable(comparison, condition)}" if condition.share else ""
+    sees = f"; these launches can show {_detectable(comparison, condition)}" if condition.share else ""
     if comparison.lost or failing.size:
         reasons = [*comparison.lost, *(point_words(comparison, point) for point in failing.tolist())]
         return EXIT_FAILED, f"failed: {join_few(reasons)}{sees}"
@@ -210,8 +210,8 @@ def too_few(comparison: Comparison) -> str:
             again = f"A again with {first[0]}, and {comparison.letter} with {second[0]}"
     one, other = map(_launches, comparison.differences.launches)
     return (
-        f"a change shows from {needed} launches of each run on (A: {one}; {comparison.letter}: {other}): measure "
-        f"{again}, or use --live"
+        f"only {needed} or more launches of each run can show a change (A: {one}; {comparison.letter}: {other}): "
+        f"measure {again}, or use --live"
     )
 
 
@@ -229,9 +229,9 @@ def _commands_again(comparison: Comparison, side: Side, launches: int) -> list[s
 
 
 def _launches(of_points: Integers) -> str:
-    """Return how many launches measured a point: ``6 launches``, or ``3 to 17 launches a point (median 3)``."""
+    """Return how many launches measured a point: ``6 launches``, or ``3 to 17 launches per point (median 3)``."""
     fewest, usual, most = (int(reduce(of_points)) for reduce in (np.min, np.median, np.max))
-    return f"{fewest} to {most} launches a point (median {usual})" if fewest < most else count(most, "launch")
+    return f"{fewest} to {most} launches per point (median {usual})" if fewest < most else count(most, "launch")
 
 
 def _sides(comparison: Comparison) -> Iterator[str]:
@@ -420,7 +420,7 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
             parts.append(f"about {known[-1]} launches per run would decide {which}")
         if shown := comparison.shown_by_most[undecided[np.isnan(needed)]].tolist():
             least = " to ".join(dict.fromkeys(f"{math.ceil(100 * end(shown))}" for end in (min, max)))
-            where = f" at the other {len(shown)}" if known else ""
+            where = f" at the {count(len(shown), 'other point')}" if known else ""
             parts.append(f"{FEASIBLE} launches per run would show only differences above {least} %{where}")
         yield Note("finding", f"undecided: {'; '.join([count(len(undecided), 'point'), *parts])}")
 
@@ -437,8 +437,18 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], letter: str
     for each in shown:
         is_short = full or max(len(each.first), len(each.second)) <= MAX_LETTERS
         change = f"{each.first} → {each.second}" if is_short else _change_of_lists(each, letter)
-        yield Note("finding", f"differs: {each.name}: {change}")
+        yield Note("finding", f"differs: {_in_words(each.name)}: {change}")
     yield from (Note("finding", text) for text in _hidden(differences, shown, "difference"))
+
+
+_UNITS = {"s": "(s)", "bytes": "(bytes)", "mhz": "(MHz)", "w": "(W)"}
+
+
+def _in_words(name: str) -> str:
+    """Return the name of a fact of the records for people: ``point time (s)``; variables keep theirs."""
+    if name[:1].isupper():
+        return name
+    return " ".join(_UNITS.get(word, word) for word in name.replace("_", " ").split())
 
 
 def _change_of_lists(each: EnvironmentDifference, letter: str) -> str:

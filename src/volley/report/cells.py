@@ -132,13 +132,14 @@ LARGEST_PERCENT = 1000
 def percent(fraction: float, decimals: int, sign: str = "") -> str:
     """Return a half width: ``2.5 %``; ``<0.1 %`` and ``>1000 %`` where it is less and more than that.
 
-    A sign ``±`` stands before the number: ``>±1000 %``.
+    In a sentence with a sign: ``more than ±1000 %``.
     """
     per_cent = fraction * 100
     if per_cent > LARGEST_PERCENT:
-        return f">{sign}{LARGEST_PERCENT} %"
+        return f"{'more than ' if sign else '>'}{sign}{LARGEST_PERCENT} %"
     least = 10.0**-decimals
-    return f"{sign}{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"<{sign}{least:g} %"
+    less = "less than " if sign else "<"
+    return f"{sign}{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"{less}{sign}{least:g} %"
 
 
 def known_digits(half_width: float) -> int:

@@ -90,7 +90,7 @@ def judge(
     missing = {each.transport for each in log.transports if not each.available}
     named = list(named)
     lacking = dict.fromkeys(join_words(sorted(each), "or") for each in (*named, *operations) if _lacks(log, each))
-    said = (f"volley: nothing was measured of {join_words(lacking)}",) if lacking else ()
+    said = (f"volley: not measured, although asked for: {join_words(lacking)}",) if lacking else ()
     lost = lacking or ending.status == EXIT_MACHINE or any(each and each <= missing for each in named)
     return RunOutcome(EXIT_MACHINE, said) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
 

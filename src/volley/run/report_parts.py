@@ -381,8 +381,8 @@ def _cpus(log: RunLog) -> Iterator[str]:
 
 
 _THREADS = (
-    "MPI's and the transports' threads have no core of their own: those of {rank} took up to {share:.0f} % of the time "
-    "on the core that it measures on{launches}; request more cores than ranks"
+    "the threads of MPI and of transports have no core of their own: those of {rank} used up to {share:.0f} % of the "
+    "core on which it measures{launches}; request more cores than ranks"
 )
 _STOLEN = (
     "the hypervisor took up to {share:.1f} % of the time of the CPUs of {rank}{launches}: other virtual machines share "

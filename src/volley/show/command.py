@@ -222,7 +222,7 @@ def list_runs(options: ListOptions) -> int:
 def delete(options: DeleteOptions) -> int:
     by_age = options.older_than is not None or options.keep is not None
     if by_age == bool(options.runs):
-        wrong = "takes either runs or --older-than and --keep, not both" if by_age else "does not know what to delete"
+        wrong = "takes either runs or --older-than and --keep, not both" if by_age else "takes the runs to delete"
         raise UserError(f"volley delete {wrong}: write volley delete last, or volley delete --older-than 30d --keep 20")
     before_s = time.time() - (options.older_than or 0.0)
     old = (run for run in saved_runs()[options.keep or 0 :] if run.begun_s <= before_s) if by_age else ()

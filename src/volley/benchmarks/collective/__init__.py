@@ -61,7 +61,7 @@ class CollectiveOptions(SweepOptions):
     element: Element = option(
         read=option_values.choice(*ELEMENTS),
         default="float",
-        help="What is reduced: single precision, integers of 4 bytes, or short types, which NCCL has and MPI has not.",
+        help="What is reduced: single precision, integers of 4 bytes, or short types, which NCCL has and MPI lacks.",
     )
     reduction: Reduction = option(
         read=option_values.choice(*REDUCTIONS), default="sum", help="How reduce, allreduce and the like combine it."
@@ -70,7 +70,7 @@ class CollectiveOptions(SweepOptions):
         read=option_values.two_numbers,
         default=(1, 1),
         shown="1,1",
-        help="Lengths of the blocks of even and of odd ranks beside each other, in operations that end in v or w.",
+        help="Ratio of the lengths of the blocks of even and odd ranks, in operations that end in v or w.",
     )
     sampling: SamplingOptions = group(SamplingOptions)
     job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})

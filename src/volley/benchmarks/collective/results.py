@@ -130,7 +130,8 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     average = "median of single operations" if plan and plan.sampling.tail else "median of batch means"
     text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
     if point.operation.endswith(("v", "w")) and plan and plan.options.imbalance != [1, 1]:
-        text += "; the blocks of even and odd ranks are as {}:{}".format(*plan.options.imbalance)
+        even, odd = plan.options.imbalance
+        text += f"; the lengths of the blocks of even and odd ranks are in the ratio {even}:{odd}"
     return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
 
 

@@ -246,7 +246,7 @@ def _other_threads(chain: Sequence[ScalingStep]) -> str:
     has, have = (f"{_processors(each)} on {each.point.grid[0]} × {each.point.grid[1]}" for each in (one, other))
     fewest = min(step.solution.point.threads for step in chain)
     again = command_again("jacobi", other.run.plan if other.run else None, threads=fewest)
-    return f"no efficiency of {one.transport}: a process has {has} and {have}; {again} gives every process the same"
+    return f"no efficiency for {one.transport}: a process has {has} and {have}; {again} gives all the same number"
 
 
 def _parts_chart(solutions: Sequence[Solution]) -> Chart:

@@ -311,7 +311,7 @@ def _saturations(result: Rates) -> Iterator[Table]:
     rows: list[Row] = [
         [Cell(size, text=format_size(size)), *(str(found.get((name, size)) or "–") for name in names)] for size in sizes
     ]
-    legend = f"the fewest pairs of which no larger number sends {(WORTHWHILE - 1) * 100:.0f} % more in total"
+    legend = f"the fewest pairs from which on more pairs send less than {(WORTHWHILE - 1) * 100:.0f} % more in total"
     legend += "; ≥: fewer are not enough, and these may not be; –: unknown"
     yield Table([Column("size"), *map(Column, names)], rows, title="pairs needed", legend=[legend])
 

@@ -225,7 +225,7 @@ def _is_same_library(recorded: str, replayed: str) -> bool:
 def _notes(result: ReplayResult) -> Iterator[Note]:
     if not result.calls and _memory(result) in ("aware", "device"):
         sums = ", and few MPIs form sums in GPU memory" * (_memory(result) == "device")
-        yield Note("missing", f"buffers were in GPU memory{sums}; whether this MPI is CUDA-aware says volley doctor")
+        yield Note("missing", f"buffers were in GPU memory{sums}; volley doctor says whether this MPI is CUDA-aware")
     if result.wrong:
         yield Note("error", f"{result.wrong} of {result.checked} checked messages and results were wrong")
     elif result.checked:
