@@ -46,11 +46,13 @@ Records = str | Path
 
 def load(records: Records | Iterable[Records]) -> Runs:
     """Read the launches of one or more files; one that is in several of them counts once."""
-    files = [records] if isinstance(records, Records) else records
+    files = [records] if isinstance(records, Records) else list(records) if isinstance(records, Iterable) else [records]
+    if not files or not all(isinstance(each, Records) for each in files):
+        raise UserError(f"volley.load takes files of records, or ids or names of saved runs, not {records!r}")
     return Runs(without_repeats([log for file in files for log in read_runs(file, BENCHMARKS)], quiet=True))
 
 
-_OF_THE_COMMAND = ("format", "quiet", "verbose", "full", "dry_run", "version", "completion")
+_OF_THE_COMMAND = ("format", "quiet", "verbose", "full", "dry_run", "version", "completion", "help")
 """Options about what a command prints: here there are ``points`` and ``print`` instead."""
 
 

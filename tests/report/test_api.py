@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,12 @@ def test_a_measurement_that_is_not_possible_says_why(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("VOLLEY_ENGINE", "/bin/false")
     with pytest.raises(MachineError, match="the engine /bin/false does not start"):
         volley.measure("pingpong", transport="host")
+
+
+@pytest.mark.parametrize("wrong", [5, None, [], [3]])
+def test_what_is_no_file_is_refused_with_a_sentence(wrong: Any) -> None:
+    with pytest.raises(UserError, match="takes files of records, or ids or names of saved runs, not"):
+        volley.load(wrong)
 
 
 def test_import_volley_loads_nothing_else() -> None:

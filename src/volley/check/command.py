@@ -395,7 +395,7 @@ def _of_records(
     others = [(log, log.run.plan) for log in logs if log.run and log not in ranks]
     if not ranks and len({plan.benchmark for _, plan in others}) == 1 and not any(log.of_check for log in logs):
         names = join_few(map(escape_controls, options.records))
-        raise UserError(f"--from {names}: these are no records of a check: volley show shows them")
+        raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
     of_layers: list[LayerLogs] = []
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     absent = [] if ranks else ["all ranks"]

@@ -221,7 +221,7 @@ def _refuse_apart(plans: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
                 shown = format_size if key == "sizes_bytes" else str
                 both = ((first, one[key]), (name, other[key]))
                 what = "; ".join(f"{each} has {join_few(map(shown, its))}" for each, its in both)
-                raise UserError(f"--live: these have no {key.removesuffix('_bytes')} in common: {what}")
+                raise UserError(f"--live: the command lines have no {key.removesuffix('_bytes')} in common: {what}")
 
 
 def _launch(variant: Variant, records: Path, stop: Stop) -> bytes:

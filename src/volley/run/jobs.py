@@ -7,6 +7,7 @@ on more samples in one.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ from volley.units import format_sig, round_up
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
+
+MEMORY_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""Of this host: what needs more is not measured, and no forecast counts it."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -29,6 +28,7 @@ from volley.machine.transports import without_fault
 from volley.records.plan import Plan
 from volley.records.record_types import Mismatch, Status
 from volley.run.jobs import (
+    MEMORY_BYTES,
     Forecast,
     Job,
     JobContext,
@@ -220,15 +220,14 @@ def _refuse_beyond_memory(plan: Plan, context: JobContext) -> None:
     usable = {without_fault(name) for name in usable_transports(plan, context)}
     if not context.on_this_host or not usable or any(each.memory == "device" for each in context.about.of([*usable])):
         return
-    has_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     a_point = _FIELDS * VALUE_BYTES[plan.options.precision] * plan.world_size
     across, along = plan.options.domain
-    if across * along * a_point > has_bytes:
-        most = math.isqrt(has_bytes // a_point)
+    if across * along * a_point > MEMORY_BYTES:
+        most = math.isqrt(MEMORY_BYTES // a_point)
+        needed, has = approximate_size(across * along * a_point), approximate_size(MEMORY_BYTES)
         raise MachineError(
-            f"--domain {across} {along}: {count(plan.world_size, 'process')} would need "
-            f"{approximate_size(across * along * a_point)} of memory, and this host has {approximate_size(has_bytes)}: "
-            f"at most about --domain {most} {most}"
+            f"--domain {across} {along}: {count(plan.world_size, 'process')} would need {needed} of memory, and this "
+            f"host has {has}: at most about --domain {most} {most}"
         )
 
 

@@ -106,6 +106,10 @@ def render_olcf(results: Sequence[PointSeries], out: TextIO) -> list[str]:
     shown = [escape_controls(name) for name in by_transport(point for point in timed if point.sends)]
     silent = [escape_controls(name) for name in by_transport(point for point in timed if not point.sends)]
     notes = [f"the lines belong to {join_words(shown)}, in this order"] if len(shown) > 1 else []
+    if len(results) > 1:
+        first = [result.series.logs[0] for result in results]
+        runs = "; then of ".join(f"{log.file} from launch {log.number} on" for log in first)
+        notes.append(escape_controls(f"the lines are of {runs}"))
     return [*notes, *(f"no lines for {name}: this transport sends nothing" for name in silent)]
 
 

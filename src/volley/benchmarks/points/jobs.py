@@ -17,7 +17,16 @@ from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import Forecast, JobContext, Jobs, choose_transports, count_ranks, make_plan, repeated
+from volley.run.jobs import (
+    MEMORY_BYTES,
+    Forecast,
+    JobContext,
+    Jobs,
+    choose_transports,
+    count_ranks,
+    make_plan,
+    repeated,
+)
 from volley.statistics.estimates import Estimate
 
 
@@ -125,6 +134,8 @@ class PointForecast(Forecast):
         if family_of(transport) == "host":
             untimed_s = HOST_LONG_S if size >= HOST_LONG_BYTES else HOST_SHORT_S
         untimed_s += self._cold_s
+        if size > MEMORY_BYTES:  # it will be skipped
+            return 0.0
         if through_host(transport):
             untimed_s += self._passes * size / HOST_RATE_BPS
         return self.SERIES * (self._timed_s + untimed_s)
