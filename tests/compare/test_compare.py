@@ -476,7 +476,7 @@ def test_lists_of_several_launches_are_told_apart_by_item() -> None:
 
     found = environment_differences(with_sizes([2**each for each in range(20)]), with_sizes([2**20, 2**21], [2**20]))
     assert [note.text for note in page._environment_notes(found, "B", full=False)] == [
-        "differs: sizes_bytes: only A has 1 B, 2 B, 4 B and 17 more; only B has 1 MiB and 2 MiB"
+        "differs: sizes: only A has 1 B, 2 B, 4 B and 17 more; only B has 1 MiB and 2 MiB"
     ]
 
 
@@ -517,6 +517,6 @@ def test_the_same_files_in_other_folders_are_one_difference() -> None:
     assert notes == [
         "differs: the folders of LD_LIBRARY_PATH and mpiexec (--full shows them)",
         "differs: UCX_TLS: one → other",
-        "differs: mpi_library: /one/libmpi.so.1 → /other/libmpi.so.2",
+        "differs: mpi library: /one/libmpi.so.1 → /other/libmpi.so.2",
     ]
     assert len(list(page._environment_notes(found, "B", full=True))) == len(found) == 4

@@ -137,7 +137,7 @@ def test_a_run_is_compared_with_a_reference(capsys: Capture) -> None:
     assert cli.main(["compare", "summit", records]) == 0
     out = capsys.readouterr().out
     assert out.startswith(
-        "NO VERDICT: summit has no repeats, so there are ratios only; time of B / time of A: host 1.22, "
+        "NO VERDICT: summit has no repeats, so there are only ratios; time of B / time of A: host 1.22, "
     )
     assert references.published()["summit"].method[0] in out
     assert len(out.splitlines()) <= 45

@@ -431,7 +431,10 @@ def _environment_notes(differences: Sequence[EnvironmentDifference], letter: str
         return
     moved = [each for each in differences if not full and _FOLDER.sub("", each.first) == _FOLDER.sub("", each.second)]
     if moved:
-        yield Note("finding", f"differs: the folders of {join_words(each.name for each in moved)} (--full shows them)")
+        yield Note(
+            "finding",
+            f"differs: the folders of {join_words(_in_words(each.name) for each in moved)} (--full shows them)",
+        )
     differences = [each for each in differences if each not in moved]
     shown = differences if full else differences[:MAX_DIFFERENCES]
     for each in shown:
@@ -448,7 +451,7 @@ def _in_words(name: str) -> str:
     """Return the name of a fact of the records for people: ``point time (s)``; variables keep theirs."""
     if name[:1].isupper():
         return name
-    return " ".join(_UNITS.get(word, word) for word in name.replace("_", " ").split())
+    return " ".join(_UNITS.get(word, word) for word in name.replace("sizes_bytes", "sizes").replace("_", " ").split())
 
 
 def _change_of_lists(each: EnvironmentDifference, letter: str) -> str:
