@@ -123,7 +123,7 @@ there, or what an administrator does.  Nothing is advised about ssh unless these
 of Slurm, OpenSSH and pam_slurm_adopt."""
 _ERRNOS = r"""
 inotify_ => admin: {sudo}sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288
-system_error|thread.*(fail|creat|unable).*unavailable|pthread_create => on {name}: ulimit -u, and pids.max of its group
+system_error|pthread_create|thread\w* fail|thread_start => on {name}: ulimit -u, pids.max, or a container's seccomp
 [Nn]o buffer space => admin: on each host: {sudo}sysctl net.ipv4.neigh.default.gc_thresh3=16384; ip neigh | wc -l
 connect\(.*assign requested => admin: {sudo}sysctl net.ipv4.ip_local_port_range='1024 65535'; ss -s: no port is left
 Address family not => admin: {sudo}sysctl net.ipv6.conf.all.disable_ipv6=0, or IPv4 addresses in place of names
@@ -226,7 +226,7 @@ _HAS_DOMAIN = re.compile(r"[^.]*[a-zA-Z][^.]*\.\w")
 _GTL = "export LD_PRELOAD=$CRAY_MPICH_ROOTDIR/gtl/lib/libmpi_gtl_cuda.so"
 _VERSIONS = r"(?i)ta unpack|_UNPACK_|(incompatible|mismatch)\S* (?!.*client).*version|version.* (in|mis)(compat|match)"
 _VERSIONS += "|wrong (type|magic)|message truncated|ext3x_client|undefined symbol: (?!slurm)|symbol lookup error"
-_VERSIONS += "|compressed|magic string|different size in shared"
+_VERSIONS += "|compressed|magic string|different size in shared|(run|exec|ted): Error: unknown option"
 _ONE_VERSION = "on each host: command -v mpirun prted; ldconfig -p; env: they need the same versions and variables"
 _BATCH_STARTS = r"\bVNIs?\b|VNI_|\blsb|blaunch|JSM|\btm_\w+\(|pbsdsh|qrsh|commlib|execd@|flux_|pmix init failed"
 _BATCH_STARTS += "|plm:(?!rsh|ssh)|resource allocator"
@@ -293,6 +293,7 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
         "(?i)nvls|failure 802|system not yet initialized",
         lambda place, _: f"{place.admin(_FABRIC, 'all GPUs')}; until then NCCL_NVLS_ENABLE=0",
     ),
+    (r"/share/\w+/help-\S+: No such file|system-required exec", lambda _, facts: _moved(facts)),
     ("(?s)ssh: .*PRTE", lambda at, _: _AGENT * ("OMPI_MCA_plm_rsh_agent" in at.environment)),
     ("not resolve hostname", lambda _, facts: _KEEP if any(map(_HAS_DOMAIN.match, facts.host_names)) else ""),
     ("(?i)cuda.*(out of mem|busy or unav)", "nvidia-smi shows the processes that have the GPU: wait for their end"),
@@ -312,6 +313,13 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
 )
 """What MPI or a launcher says of a job that failed, and what ends it (messages of UCX, NCCL, libfabric, PRRTE, Open
 MPI, MPICH, Intel MPI and Slurm): the first that fits and can be done here."""
+
+
+def _moved(facts: Facts) -> str:
+    """Return what tells an Open MPI that does not find its own files where these are."""
+    program = facts.stack.value.mpiexec if facts.stack.value else None
+    prefix = quote((program or "/path/to/mpi/bin/mpirun").rpartition("/bin/")[0])
+    return f"export OPAL_PREFIX={prefix} PRTE_PREFIX={prefix}  # this MPI was moved, or a part of it is not installed"
 
 
 def end_of_job(job: JobFacts, facts: Facts, *, look: bool = True) -> str:

@@ -178,6 +178,7 @@ LOG_CAT_|(?i:\bhcol) => OMPI_MCA_coll=^hcoll
 \b[TC]L_\w+ +ERROR => OMPI_MCA_coll=^ucc
 OpenFabrics|openib => OMPI_MCA_btl=^openib
 OFI MTL|OFI Libfabric => OMPI_MCA_mtl=^ofi
+opened in the pml framework; => OMPI_MCA_pml=ob1
 (?i)\b(psm[23]|opx|cxi|efa)\b[^\n]*(?:can't|cannot|unable|fail|error|not ) => FI_PROVIDER=^\1
 \blibfabric:(?:\d+:\d+::)?(?!core|tcp|sockets)(\w+):\S*<(?:warn|error)> => FI_PROVIDER=^\1
 (?i)gpu_ipc => MPIR_CVAR_CH4_IPC_GPU_P2P_THRESHOLD=2147483647

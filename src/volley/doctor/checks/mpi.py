@@ -155,6 +155,8 @@ def host(facts: Facts) -> DoctorFinding:
     verbose = f"{settings_of(facts.mpi_family).talk} {SEND} --transport host".strip()
     trials = facts.trials.value or []
     remedy = f"{verbose} shows what MPI tries{'; none of the other settings that doctor tried works' if trials else ''}"
+    if facts.stack.value and facts.stack.value.mpi_source == "site":
+        remedy += "; --mpi wheel tries the MPI of PyPI"
     if ended := facts.ended_by:
         remedy = ended[0].remedy
     elif facts.mpi_host.value:
