@@ -21,7 +21,7 @@ from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.variables import tuned
 from volley.records.records_file import read_runs
 from volley.records.saved_runs import saved_runs
-from volley.records.trace_calls import Calls, resolve
+from volley.records.trace_calls import COLLECTIVES, Calls, resolve
 from volley.records.trace_copies import Copies, copies_of
 from volley.records.trace_file import CallTotal, RankTrace, Trace, read_trace
 from volley.report.cells import scaled
@@ -396,7 +396,8 @@ class _Staged:
     """Of one call."""
     own_s: float
     aware_s: float | None
-    """What a call takes in the newest saved replay of this trace from GPU memory."""
+    """What a call takes in the newest saved replay of this trace from GPU memory; only of calls that move messages both
+    ways: of others the rest is in another call, and a replay has the partner's part in it."""
 
 
 def _staged_calls(trace: Trace, times: Split, copied: list[Copies]) -> list[_Staged]:
@@ -405,9 +406,11 @@ def _staged_calls(trace: Trace, times: Split, copied: list[Copies]) -> list[_Sta
     aware_s = _replayed_s(trace.info.application) if by_call else {}
     found = []
     for name, those in by_call.items():
+        both_ways = name.startswith("Sendrecv") or name in COLLECTIVES
         calls, number = times.told[name][0], sum(each.number for each in those)
         mean_bytes, copies_s = sum(each.bytes for each in those) / number, sum(each.seconds for each in those) / calls
-        found.append(_Staged(name, calls, mean_bytes, copies_s, times.own_s[name], aware_s.get(f"MPI_{name}")))
+        now_s = aware_s.get(f"MPI_{name}") if both_ways else None
+        found.append(_Staged(name, calls, mean_bytes, copies_s, times.own_s[name], now_s))
     return found
 
 
