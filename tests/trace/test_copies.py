@@ -109,8 +109,10 @@ def test_explain_has_beside_the_copies_what_the_newest_replay_from_gpu_memory_to
     (tmp_path / "volley").mkdir()
     ours = RecordedCalls(calls=[1000], median_s=[1e-6], memory="aware", application=trace.info.application)
     changes = ({}, {"memory": "host"}, {"application": "another one"})
-    plans = [ReplayPlan(program=["p"], names=["Sendrecv"], recorded=replace(ours, **each)) for each in changes]
-    for number, part in enumerate([*plans, replace(plans[0], gaps=True)]):
+    plans = [
+        ReplayPlan(program=["p"], names=["Sendrecv"], gaps=True, recorded=replace(ours, **each)) for each in changes
+    ]
+    for number, part in enumerate([*plans, replace(plans[0], gaps=False)]):
         plan = example_records.plan("replay", options=part)
         run = example_records.run(plan, started_at=f"2026-01-02T03:0{number}:00Z")
         point = ReplayPoint(status="ok", pass_s=[1e-3], call_s=[(10 + number) * 1e-6])
@@ -120,6 +122,7 @@ def test_explain_has_beside_the_copies_what_the_newest_replay_from_gpu_memory_to
     assert time_us == pytest.approx(10)
     assert said.startswith("SLOW: ")
     assert "the call takes 10.0 µs" in said
+    assert "it took 1.00 µs, both with what they waited" in said
 
 
 def _bytes_on_gpu(words: list[int]) -> list[list[int]]:
