@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from example_records import plan, ranks, run
-from volley.check.by_paths import by_paths
+from volley.check.by_paths import by_line_rate, by_paths
+from volley.check.cluster import TOGETHER
+from volley.check.findings import CheckFinding
 from volley.check.places import Names, nics_of
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.paths import DeviceShare, PathEnd, RunPath
@@ -81,3 +83,18 @@ def test_the_kind_of_a_node_names_its_nic() -> None:
     of_nodes = [msgspec.structs.replace(each, host=NODES[each.rank]) for each in ranks(4)]
     assert Names(of_nodes, ClusterMap(), nics).places.kind.tolist() == [0, 0, 1, 0]
     assert nics_of({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("device", "share", "verdict"), [(RDMA, 0.9, "PASS"), (RDMA, 0.5, "NOT JUDGED"), (TCP, 0.9, "NOT JUDGED")]
+)
+def test_the_bandwidth_of_two_nodes_is_judged_by_the_rate_of_their_rdma_devices(
+    device: DeviceShare, share: float, verdict: str
+) -> None:
+    path = RunPath("host", 1 << 22, 1 << 22, 1.0, "UCX", "", [PathEnd(rank, NODES[rank], [device]) for rank in (0, 1)])
+    log = RunLog(run=run(plan("rank_matrix", world_size=2, launch={"paths": msgspec.to_builtins([path])})))
+    seconds = 8 * (1 << 20) / (share * (device.rate_bits_per_s or 0))
+    layers = ("latency, 8 B, host", "bandwidth, 1 MiB, host")
+    before = [CheckFinding(status="NOT JUDGED", layer=layer, said="two nodes") for layer in layers]
+    found = by_line_rate(before, log, {f"stream {TOGETHER} 2 ranks: host, 1 MiB": [seconds]})
+    assert [each.status for each in found] == ["NOT JUDGED", verdict]

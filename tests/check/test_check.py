@@ -27,7 +27,7 @@ from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
 from volley.check import COMMAND, cluster, command, findings, inventory, limits, machine
 from volley.check.command import Judged
-from volley.check.findings import INVENTORY, LEARN_MORE, LONGER, CheckFinding
+from volley.check.findings import Again, CheckFinding
 from volley.check.limits import Limits
 from volley.check.options import CheckOptions
 from volley.errors import UserError
@@ -44,6 +44,7 @@ from volley.run.outcome import RunOutcome
 from volley.statistics.estimates import median
 
 ROOT = Path(__file__).parents[2]
+AGAIN = Again()
 Here = Callable[..., Finished]
 
 
@@ -85,20 +86,20 @@ def test_one_bad_check_of_five_changes_a_limit_little(bad: float) -> None:
 
 def test_a_limit_far_above_the_usual_judges_nothing() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": each}) for each in (1.0, 2.0, 5.0, 9.0, 300.0)]
-    found = limits.by_limits("all", {"x": [1.0]}, Limits(checks=checks), 1)
+    found = limits.Site(Limits(checks=checks), 1, AGAIN).judge("all", {"x": [1.0]})
     assert (found.status, "times the usual" in found.said) == ("UNDECIDED", True)
 
 
 def test_what_is_missing_fails() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": 1.0, "aware": 1.0})] * 5
     one_gpu = msgspec.structs.replace(THIS, gpus=("H100",))
-    assert [each.said for each in limits.missing(one_gpu, ["x"], Limits(checks=checks))] == [
+    assert [each.said for each in limits.missing(one_gpu, ["x"], Limits(checks=checks), AGAIN)] == [
         "1 GPU of 2 that the good nodes with this processor have"
     ]
-    (found,) = limits.missing(THIS, ["x"], Limits(checks=checks))
+    (found,) = limits.missing(THIS, ["x"], Limits(checks=checks), AGAIN)
     assert (found.status, found.part) == ("FAIL", "aware")
-    assert not list(limits.missing(THIS, ["x", "aware+delay"], Limits(checks=checks)))
-    (found,) = limits.missing(msgspec.structs.replace(THIS, cpu="Xeon"), ["x"], Limits(checks=checks))
+    assert not list(limits.missing(THIS, ["x", "aware+delay"], Limits(checks=checks), AGAIN))
+    (found,) = limits.missing(msgspec.structs.replace(THIS, cpu="Xeon"), ["x"], Limits(checks=checks), AGAIN)
     assert (found.status, "other machines" in found.said) == ("UNDECIDED", True)
 
 
@@ -106,13 +107,13 @@ def test_limits_of_another_number_of_ranks_judge_only_what_does_not_depend_on_it
     seconds = {"pingpong: host, 8 B": 1.0, f"pingpong {cluster.TOGETHER} 16 ranks: host, 8 B": 1.0}
     known = Limits(checks=[limits.Checked(host="a", machine=THIS, seconds=seconds)] * limits.FEWEST)
     two = msgspec.structs.replace(THIS, ranks=2)
-    assert not list(limits.missing(two, ["pingpong: host, 8 B"], known))
-    assert [each.part for each in limits.missing(THIS, ["pingpong: host, 8 B"], known)] == [[*seconds][1]]
+    assert not list(limits.missing(two, ["pingpong: host, 8 B"], known, AGAIN))
+    assert [each.part for each in limits.missing(THIS, ["pingpong: host, 8 B"], known, AGAIN)] == [[*seconds][1]]
     together = {f"pingpong {cluster.TOGETHER} 2 ranks: host, 8 B": [9.0]}
-    found = limits.by_limits("all ranks", together, known.of(two), 1, ranks=2)
+    found = limits.Site(known.of(two), 1, AGAIN).judge("all ranks", together, ranks=2)
     assert (found.status, "16 ranks together, and this check has 2" in found.said) == ("NOT JUDGED", True)
     (first, *_) = seconds
-    assert limits.by_limits("host", {first: [9.0]}, known.of(two), 1).status == "FAIL"
+    assert limits.Site(known.of(two), 1, AGAIN).judge("host", {first: [9.0]}).status == "FAIL"
 
 
 def test_an_inventory() -> None:
@@ -121,21 +122,21 @@ def test_an_inventory() -> None:
     )
     whole = Seen(node="cn1", cpu="EPYC", gpus=["H100"] * 2, nvlinks=[18, 18], nics=("mlx5_0",), memory_bytes=2 << 30)
     (found,) = inventory.by_inventory(
-        msgspec.structs.replace(asked, nodes=""), [msgspec.structs.replace(whole, nics=[])]
+        msgspec.structs.replace(asked, nodes=""), [msgspec.structs.replace(whole, nics=[])], AGAIN
     )
     assert (found.status, found.said, found.nodes) == ("FAIL", "no NIC mlx5_0", ("cn1",))
     poor = Seen(node="cn2", cpu="Xeon", gpus=["A100"], nvlinks=[17], nics=("mlx5_0",), memory_bytes=1 << 29)
-    assert [each.said for each in inventory.by_inventory(asked, [whole, poor])] == [
+    assert [each.said for each in inventory.by_inventory(asked, [whole, poor], AGAIN)] == [
         "no rank ran there", "its processor is Xeon, not EPYC", "1 GPU of 2", "kind of GPU: A100, not H100",
         "GPU 0: 17 of 18 NVLinks active", "0 of 1 GiB of memory",
     ]  # fmt: skip
-    assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")])][-1].said
-    (found,) = inventory.by_inventory(msgspec.structs.replace(asked, nodes="cn1"), [whole])
+    assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")], AGAIN)][-1].said
+    (found,) = inventory.by_inventory(msgspec.structs.replace(asked, nodes="cn1"), [whole], AGAIN)
     assert (found.status, found.evidence) == ("PASS", "inventory")
     assert found.said == "all is as it must be: 1 node, processor, GPUs, kind of GPU, NVLinks, NICs and memory"
     none = Inventory(gpus=0)
     seen = (whole, msgspec.structs.replace(whole, gpus=[]), msgspec.structs.replace(whole, gpus=None))
-    assert [(each.status, each.said) for one in seen for each in inventory.by_inventory(none, [one])] == [
+    assert [(each.status, each.said) for one in seen for each in inventory.by_inventory(none, [one], AGAIN)] == [
         ("FAIL", "2 GPUs, and none must be there"),
         ("PASS", "all is as it must be: no GPU"),
         ("UNDECIDED", "the records of this check do not contain: GPUs"),
@@ -154,7 +155,7 @@ def gpu_log() -> RunLog:
 
 
 def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
-    found = [*machine.judge(machine.Layer("GPUs", ("matrix",)), GPUS, logs, None, 1), *machine.states(logs)]
+    found = [*machine.judge(machine.Layer("GPUs", ("matrix",)), GPUS, logs, None, AGAIN), *machine.states(logs, AGAIN)]
     return [each for each in found if (each.status, each.evidence) != ("PASS", "link state")]
 
 
@@ -299,9 +300,10 @@ def test_times_above_the_limits_fail() -> None:
     for factor, verdict in ((1.0, "PASS"), (0.5, "FAIL")):
         spread = [factor * (1 + number / 100) for number in range(6)]
         known = good_checks({name: [seconds[0] * each for each in spread] for name, seconds in times.items()})
-        assert [each.status for each in machine.judge(layer, GPUS, [log], known, 1)] == [verdict]
-    known = Limits(checks=[])
-    assert [each.status for each in machine.judge(layer, GPUS, [log], known, 1)] == ["UNDECIDED"]
+        site = limits.Site(known, 1, AGAIN)
+        assert [each.status for each in machine.judge(layer, GPUS, [log], site, AGAIN)] == [verdict]
+    site = limits.Site(Limits(checks=[]), 1, AGAIN)
+    assert [each.status for each in machine.judge(layer, GPUS, [log], site, AGAIN)] == ["UNDECIDED"]
 
 
 def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None:
@@ -314,7 +316,8 @@ def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None
     known = good_checks({name: [each * 1.02**n for n in range(-2, 3)] for name, each in good_s.items()})
 
     def judged(known: Limits | None) -> list[tuple[str, str]]:
-        return [(each.status, each.evidence) for each in machine.judge(layer, benchmark, logs, known, 20)]
+        site = limits.Site(known, 20, AGAIN) if known else None
+        return [(each.status, each.evidence) for each in machine.judge(layer, benchmark, logs, site, AGAIN)]
 
     assert (judged(None), judged(known)) == ([("PASS", "reference")], [("PASS", "limits")])
     for log in logs:
@@ -458,7 +461,7 @@ def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_f
     options: Any = COMMAND.parse(words)
     nothing: Any = None
     with Stop() as stop:
-        command._machine(command.Check(options, nothing, stop, 60.0), 2)
+        command._machine(command.Check(options, nothing, stop, 60.0, AGAIN), 2)
     starts = {(each.job.mpi, each.job.launcher, each.job.launcher_arg) for each in asked.values() if each.job.launches}
     assert starts == {("/opt/a b/mpi", "mpich", ("--x", "y"))}
     assert len(asked) == len(machine.layers(2))
@@ -468,7 +471,7 @@ def test_a_layer_that_is_slow_in_most_launches_does_not_pass() -> None:
     """A time is beyond its limit in the median, and not in each launch: that is neither good nor surely bad."""
     layer, _ = machine.layers(0)
     for times, verdict in (([1.2, 1.2, 1.3], "PASS"), ([1.2, 1.2, 9.0], "PASS"), ([1.2, 4.0, 9.0], "NOT JUDGED")):
-        found = machine._by_reference(layer, ("two-cores", {"host, 8 B": times}), "again", "")
+        found = machine._by_reference(layer, ("two-cores", {"host, 8 B": times}), AGAIN, "")
         assert found.status == verdict
     assert "in half of the launches or more, and not in all: host, 8 B" in found.said
 
@@ -486,7 +489,7 @@ def test_what_the_budget_left_out_is_judged_once(
     monkeypatch.setattr(command, "prepare", lambda *_: session)
     nothing: Any = None
     with Stop() as stop:
-        check = command.Check(COMMAND.parse([]), nothing, stop, 60.0)
+        check = command.Check(COMMAND.parse([]), nothing, stop, 60.0, AGAIN)
         check.launches("NCCL allreduce", nothing, nothing)
     assert [each.status for each in check.findings] == found
 
@@ -556,7 +559,7 @@ def test_what_is_recommended_names_the_files_of_the_user(
     done = here("check", "-f", "json", "--from", records, "--expect", "my limits.json", "--inventory", "there.json")
     told = "\n".join(each["decides"] for each in json.loads(done.out)["findings"])
     assert "on good nodes: volley check --expect 'my limits.json' --learn" in told
-    assert "volley check --inventory there.json on each node" in told
+    assert "on each node: volley check --inventory there.json" in told
     assert "FILE" not in told
 
 
@@ -609,7 +612,7 @@ def test_what_is_not_judged_says_what_is_correct_and_what_would_judge_it() -> No
             log.run, ranks=[msgspec.structs.replace(each, cpu="X") for each in log.run.ranks]
         )
     layer = machine.layers(0)[0]
-    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, 1)
+    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, AGAIN)
     assert found.said == "3 points correct; their speed is not judged: there is nothing to compare it with"
     assert "--expect FILE --learn" in found.remedy
 
@@ -647,21 +650,22 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
 
     def judged(*words: str) -> Judged:
         asked: CheckOptions = COMMAND.parse(["--expect", str(tmp_path / "f"), "--learn", *words])
-        return Judged(asked, [(layer, benchmark, logs)], [], together, None, None)
+        yardsticks = command.Yardsticks(ClusterMap(), None, None)
+        return Judged(asked, [(layer, benchmark, logs)], [], together, yardsticks, AGAIN)
 
     def status() -> str:
-        (found,) = machine.judge(layer, benchmark, logs, known, 1)
+        (found,) = machine.judge(layer, benchmark, logs, limits.Site(known, 1, AGAIN), AGAIN)
         return found.status
 
     good = [CheckFinding(status="PASS", layer="x", said="y")]
-    assert (status(), judged().busy) == ("FAIL", "")
+    assert (status(), judged().without_core) == ("FAIL", "")
     assert command._learn(tmp_path / "quiet", good, judged())
     for log in logs:
         assert log.end
         usage = [msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4) for each in log.end.usage]
         log.end = msgspec.structs.replace(log.end, usage=usage)
     why = "others used these cores (rank 0 had its core for 25 % of the time)"
-    assert (status(), judged().busy) == ("UNDECIDED", why)
+    assert (status(), judged().without_core) == ("UNDECIDED", why)
     capsys.readouterr()
     assert not command._learn(tmp_path / "busy", good, judged())
     assert not (tmp_path / "busy").exists()
@@ -689,17 +693,14 @@ def test_a_check_whose_ranks_do_not_start_says_why_once_a_layer(here: Here) -> N
     assert all("ended with status" in each["why"] for each in json.loads(done.out)["findings"])
 
 
-def test_what_is_recommended_has_the_options_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
-    options = COMMAND.parse(["--mpi", "wheel", "--budget", "5", "--inventory", "my list"])
-    remedies = (LONGER, f"on good nodes: {LEARN_MORE}", f"{INVENTORY} on each node")
-    found = [CheckFinding(status="UNDECIDED", layer="x", said="y", remedy=remedy) for remedy in remedies]
-    command._show(found, ["a"], options, 60.0)
-    shown = [line.strip() for line in capsys.readouterr().out.splitlines() if "→" in line]
-    assert shown == [
-        "→ volley check --inventory 'my list' --mpi wheel --budget 60",
-        "→ on good nodes: volley check --mpi wheel --expect FILE --learn",
-        "→ volley check --mpi wheel --inventory 'my list' on each node",
-    ]
+def test_what_is_recommended_has_the_options_of_the_check() -> None:
+    options = COMMAND.parse(["--mpi", "wheel", "--budget", "5", "--inventory", "my list", "--launcher-arg=-x"])
+    again = Again(options.typed, 60.0)
+    kept = "--mpi wheel --launcher-arg=-x"
+    assert again() == "volley check --inventory 'my list' --mpi wheel --launcher-arg=-x"
+    assert again.longer == f"{again()} --budget 60"
+    assert again.learn == f"volley check {kept} --expect FILE --learn"
+    assert again("--inventory", "other") == f"volley check {kept} --inventory other"
 
 
 def test_a_busy_machine_is_reported_and_not_judged() -> None:
@@ -710,7 +711,7 @@ def test_a_busy_machine_is_reported_and_not_judged() -> None:
             msgspec.structs.replace(point, times_s=[2 * each for each in point.times_s]) for point in log.of(PingPong)
         ]
     layer = machine.layers(0)[0]
-    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, 1)
+    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, AGAIN)
     assert (found.status, "others may use these cores" in found.said) == ("NOT JUDGED", True)
 
 
@@ -796,6 +797,21 @@ def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp
         found = [each for each in json.loads(done.out)["findings"] if "do not contain" in each["why"]]
         assert {each["layer"] for each in found if each["verdict"] == "UNDECIDED"} == asked
         assert done.code == (4 if asked else 0)
+
+
+def test_a_transport_that_does_not_exist_is_refused_for_kept_records_too(here: Here) -> None:
+    done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-t", "hots")
+    assert (done.code, done.out) == (2, "")
+    assert "there is no transport 'hots'; did you mean host?" in done.err
+
+
+@pytest.mark.parametrize("option", ["--inventory", "--expect", "--switches"])
+def test_a_job_needs_the_files_that_its_check_names(here: Here, option: str) -> None:
+    done = here(
+        "batch", "--scheduler", "slurm", "--nodes", "1", "--time", "00:10:00", "--", "check", option, "nothere.json"
+    )
+    assert (done.code, done.out) == (2, "")
+    assert f"{option} nothere.json: " in done.err
 
 
 def test_each_layer_of_a_kept_check_has_its_own_records(here: Here) -> None:

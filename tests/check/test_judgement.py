@@ -17,7 +17,7 @@ from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.check import cluster, findings
 from volley.check.cluster import repeats_of
 from volley.check.evidence import Judgement, Places, Visits
-from volley.check.findings import of_cluster
+from volley.check.findings import Again, of_cluster
 from volley.check.judgement import judge
 from volley.check.places import Names
 from volley.errors import UserError
@@ -186,7 +186,7 @@ def test_parts_are_blamed_as_it_was_looked_at() -> None:
         lines += [f"missing: {format_cpulist(found.missing)}"] if found.missing else []
         lines += [f"a node slower by {found.seen_from:.0%} is seen"] if not lines else []
         parts.append("\n".join([f"# {name}", *lines, *["measured again"] * found.again, ""]))
-        assert list(of_cluster({("host", "stream", 8): found}, names_of(len(places.node)), {}))
+        assert list(of_cluster({("host", "stream", 8): found}, names_of(len(places.node)), {}, Again()))
     check_screen(SCREENS / "check/judgements.txt", "\n".join(parts))
     assert exit_code([]) == 3
 
@@ -264,6 +264,39 @@ def test_a_slow_node_hides_in_no_small_switch(leaves: tuple[int, ...], slower: f
         assert {rank for part in found.bad for rank in part.ranks} == {bad}
 
 
+def test_a_node_on_another_switch_than_the_map_says_is_no_fault() -> None:
+    leaf = np.arange(32) // 8
+    told = leaf.copy()
+    told[3] = 2
+    places = in_leaves(told)
+    found = judge(visits(nowhere, places=places, distance=leaves_apart(leaf)), places, one_way=False)
+    assert [(part.state, part.reason, part.ranks) for part in found.parts] == [("undecided", "misplaced", [3])]
+
+
+def test_nodes_of_another_kind_on_one_of_three_switches_are_no_fault() -> None:
+    leaf, old = np.arange(30) // 10, np.arange(30) < 5
+    places = in_leaves(leaf, old * 1)
+    for bad in ((), (2,)):
+        launch = visits(touches(*bad), places=places, distance=lambda one, other: 1 + 0.25 * (old[one] | old[other]))
+        found = judge(launch, places, one_way=False)
+        assert [(part.state, part.ranks) for part in found.parts] == [("slow", [each]) for each in bad]
+
+
+def test_a_node_that_is_throttled_for_seconds_does_not_pass() -> None:
+    launch = visits(nowhere)
+    hot = touches(17)(launch.first, launch.second) & (launch.repetition >= 2)
+    found = judge(launch._replace(time_s=launch.time_s * (1 + 0.3 * hot)), PLACES, one_way=False)
+    assert [(part.state, part.ranks) for part in found.parts] == [("at times", [17])]
+
+
+def test_both_directions_of_a_node_say_more_than_each() -> None:
+    """A node that is 6 % slower among pairs that differ by 3 %, and one that is so when it sends."""
+    apart = np.random.default_rng(3).lognormal(0, 0.03, (NODES, NODES))
+    for slow, named in ((touches(17), [[17]]), (lambda first, _: first == 17, [])):
+        found = judge(visits(slow, 0.06, distance=lambda one, other: apart[one, other]), PLACES, one_way=True)
+        assert [part.ranks for part in found.bad] == named
+
+
 def test_a_node_alone_on_one_of_three_switches_is_not_passed_over() -> None:
     places = in_leaves(np.repeat([0, 1, 2], [3, 2, 1]))
     for slower, state in ((0.5, "undecided"), (9.0, "slow")):
@@ -284,7 +317,7 @@ def test_single_visits_condemn_nobody() -> None:
 def test_what_was_skipped_says_why() -> None:
     reasons = {("aware", "pingpong", 8): "ranks 0 and 2 are on one GPU: --share-gpu allows that"}
     judged = {("aware", "pingpong", 8): Judgement([], [0, 2])}
-    (finding,) = of_cluster(judged, names_of(3), reasons)
+    (finding,) = of_cluster(judged, names_of(3), reasons, Again())
     assert (finding.status, finding.said) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
 
 
@@ -296,7 +329,7 @@ def test_a_node_that_is_slow_at_times(slower: float) -> None:
     judged = judge(now_and_then, PLACES, one_way=False)
     assert [(part.kind, part.ranks, part.state) for part in judged.bad] == [("node", [17], "at times")]
     several = Names([msgspec.structs.replace(each, host=f"cn{each.rank}") for each in ranks(NODES)], ClusterMap())
-    (finding,) = of_cluster({("host", "pingpong", 8): judged}, several)
+    (finding,) = of_cluster({("host", "pingpong", 8): judged}, several, {}, Again())
     assert finding.said.startswith(f"at times {slower * 10:.0f}")
     assert (finding.nodes, finding.drain) == (("cn17",), True)
 
@@ -314,7 +347,7 @@ def test_the_records_of_a_cluster() -> None:
     log = matrix_log(4, rows(4))
     judged = cluster.Measured(ClusterMap(), 60.0).judgements([log])
     assert log.run is not None
-    found = list(of_cluster(judged, Names(log.run.ranks, ClusterMap())))
+    found = list(of_cluster(judged, Names(log.run.ranks, ClusterMap()), {}, Again()))
     assert [each.layer for each in found] == ["latency, 8 B, host"]
     assert found[0].status == "UNDECIDED", "three visits of a rank say too little"
 
@@ -447,7 +480,7 @@ def test_the_page_begins_with_what_the_screen_shows(here: Callable[..., Finished
             ("host", "stream", 1 << 20): judge(visits(slow, 0.11, places=places), places, one_way=True),
         }
         out = io.StringIO()
-        findings.render(in_order([*of_cluster(judged, Names(hosts, where))]), "table", out)
+        findings.render(in_order([*of_cluster(judged, Names(hosts, where), {}, Again())]), "table", out)
         assert out.getvalue() in page
     done = here("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
     assert done.out in page

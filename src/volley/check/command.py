@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,8 +20,8 @@ from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, inventory, limits, machine
-from volley.check.by_paths import by_paths
-from volley.check.findings import INVENTORY, LEARN_MORE, LONGER, CheckFinding, of_cluster, render
+from volley.check.by_paths import by_line_rate, by_paths
+from volley.check.findings import Again, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
@@ -35,18 +33,20 @@ from volley.machine.finding import Verdict, exit_code, in_order
 from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
+from volley.machine.transports import TRANSPORTS, without_fault
 from volley.records import command_again
 from volley.records.launch_series import refuse_unlike, series_of, way_key
 from volley.records.records_file import Writer, open_writer, read_runs, without_repeats
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import measured, ratios_of
+from volley.references.equal_machines import measured
 from volley.run.benchmark import Benchmark
 from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
-from volley.text import count, escape_controls, grouped, join_few
+from volley.text import count, did_you_mean, escape_controls, grouped, join_few
 from volley.units import format_duration
 
+OF_ONE_MACHINE = "--expect has limits of one machine: leave it out, or check each machine by itself"
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 
 
@@ -58,6 +58,7 @@ class Check:
     writer: Writer
     stop: Stop
     budget_s: float
+    again: Again
     here: bool = False
     """One machine is checked."""
     findings: list[CheckFinding] = field(default_factory=list)
@@ -74,7 +75,7 @@ class Check:
         finding = partial(CheckFinding, layer=layer, remedy=doctor)
         if self.left_s <= 0:
             why = f"the time of this check, {format_duration(self.budget_s)}, was over before"
-            self.findings.append(finding(status="UNDECIDED", said=why, remedy=LONGER))
+            self.findings.append(finding(status="UNDECIDED", said=why, remedy=self.again.longer))
             return []
         try:
             session = prepare(benchmark, options, self.stop)
@@ -97,37 +98,57 @@ class Check:
         return session.logs
 
 
-def run(options: CheckOptions) -> int:
-    """Run the command; return the exit code."""
-    granted = allocation(os.environ)
-    hosts = list(options.job.hosts) or list(granted.hosts if granted else ())
-    where = _map(options, hosts)
+class Yardsticks(NamedTuple):
+    """What the files of the user say."""
+
+    map: ClusterMap
+    limits: limits.Limits | None
+    inventory: Inventory | None
+
+
+def _read(options: CheckOptions, hosts: Sequence[str], names: Sequence[str] = ()) -> Yardsticks:
+    """Read the files that the options name: a wrong one is refused before anything is measured.
+
+    ``names``: nodes that are measured, one of which a map must have.
+    """
     if options.learn and options.expect:
         limits.refuse(options.expect)
     known = limits.read_limits(options.expect) if options.expect and not options.learn else None
     asked = inventory.read_inventory(options.inventory) if options.inventory else None
+    where = _map(options, hosts)
+    if options.switches and names and not any(map(where.path, names)):
+        there = f"{count(len(where.path_of), 'node')} from {next(iter(where.path_of))} on"
+        raise UserError(f"--switches {options.switches} does not name {join_few(names)}: it names {there}")
+    return Yardsticks(where, known, asked)
+
+
+def run(options: CheckOptions) -> int:
+    """Run the command; return the exit code."""
+    granted = allocation(os.environ)
+    hosts = list(options.job.hosts) or list(granted.hosts if granted else ())
+    inside = rank_info(os.environ)
+    yardsticks = _read(options, hosts, hosts or ([] if options.records or inside else [socket.gethostname()]))
+    where = yardsticks.map
     if options.records:
-        if options.budget or options.learn:
-            raise UserError("--from measures nothing: leave out --budget and --learn")
-        kept = [log for name in dict.fromkeys(options.records) for log in read_runs(name, BENCHMARKS)]
-        kept = without_repeats(kept, quiet=options.output.quiet)
-        return _of_records(kept, options, where, known, asked)
-    one = not rank_info(os.environ) and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
+        return _of_kept(options, yardsticks)
+    one = not inside and len(options.job.hosts) <= 1 and (granted is None or granted.nodes == 1)
     if not one and not options.output.quiet:
         known_words = where.words if where.known else "unknown, so that a far node cannot be told from a slow one"
         print(f"volley: the switches: {known_words}", file=sys.stderr)
     if options.expect and not one:
-        raise UserError("--expect has limits of one machine: leave it out, or check each machine by itself")
+        raise UserError(OF_ONE_MACHINE)
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
         gpus = gpu_count() if one and has_driver() else None
         more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
         usual_s = CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
-        check = Check(options, writer, stop, options.budget or usual_s, here=one)
+        budget_s = options.budget or usual_s
+        again = Again(command_again.asked(options.typed), max(usual_s, 2 * budget_s))
+        check = Check(options, writer, stop, budget_s, again, here=one)
         try:
             if options.transport:  # a name that is wrong is said before anything is measured
                 with suppress(MachineError):
-                    prepare(replace(RANKS, jobs=cluster.Measured(where, check.budget_s).jobs), options, stop)
+                    prepare(replace(RANKS, jobs=cluster.Measured(where, budget_s).jobs), options, stop)
             of_layers = _machine(check, gpus or 0) if one else []
             together = cluster.Measured(where, max(check.left_s, 0.0))
             logs = []
@@ -140,11 +161,11 @@ def run(options: CheckOptions) -> int:
             ended = stopped(stop.signal, measured=measured, said=stop.said)
             print(*map(escape_controls, filter(None, [*ended.lines, writer.last_line()])), sep="\n", file=sys.stderr)
             return ended.code
-    judged = Judged(options, of_layers, logs, together, known, asked, here=one)
+    judged = Judged(options, of_layers, logs, together, yardsticks, again, here=one)
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
     learned = not (options.learn and options.expect) or _learn(options.expect, check.findings, judged)
-    code = _show(check.findings, judged.nodes(hosts), options, max(usual_s, 2 * check.budget_s))
+    code = _show(check.findings, judged.nodes(hosts), options)
     code = code if learned else code or EXIT_UNDECIDED
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
@@ -156,41 +177,19 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
     learned = False
     if exit_code(findings) != EXIT_GOOD:
         said = f"{file}: nothing was learned, because this check did not pass"
-    elif (others := judged.without_core) and not judged.options.output.force:
-        said = f"{file}: nothing was learned: {others}; check again while nothing else runs here, or add --force"
+    elif (busy := judged.without_core) and not judged.options.output.force:
+        said = f"{file}: nothing was learned: {busy}; check again while nothing else runs here, or add --force"
     else:
         said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
-        said += f"\nvolley: {busy}: {limits.TOO_LONG}" if (busy := others or judged.busy) else ""
+        said += f"\nvolley: {busy}: {limits.TOO_LONG}" if busy else ""
     print(said, file=sys.stderr)
     return learned
 
 
-def _show(
-    findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions, longer_s: float | None = None
-) -> int:
-    """Show the findings, with what the user typed in what they recommend; return the exit code.
-
-    ``longer_s``: the budget of a check that has more time than this one; ``None``: this one measured nothing.
-    """
-    expect, inventory = (str(file or "FILE") for file in (options.expect, options.inventory))
-    own = {
-        LEARN_MORE: _again(options, "--expect", expect, "--learn"),
-        INVENTORY: _again(options, "--inventory", inventory),
-        "--expect FILE": shlex.join(["--expect", expect]),
-    }
-    if longer_s:
-        own[LONGER] = _again(options, "--budget", f"{longer_s:.3g}", without=())
-    for words, its in own.items():
-        findings = [msgspec.structs.replace(each, remedy=each.remedy.replace(words, its)) for each in findings]
+def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
+    """Show the findings; return the exit code."""
     render(in_order(findings), options.output.format, sys.stdout, nodes)
     return exit_code(findings)
-
-
-def _again(options: CheckOptions, *more: str, without: Sequence[str] = ("--expect", "--inventory", "--learn")) -> str:
-    """Return the command that measures as this check does, without some of its options and with more."""
-    left_out = ("--from", "--budget", *without)
-    kept = (words for words in command_again.asked(options.typed) if words[0] not in left_out)
-    return shlex.join(["volley", "check", *chain.from_iterable(kept), *more])
 
 
 def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
@@ -198,12 +197,7 @@ def _map(options: CheckOptions, hosts: Sequence[str]) -> ClusterMap:
     if options.one_switch:
         return ClusterMap(one_switch=True, nodes=frozenset(hosts))
     if options.switches:
-        found = replace(cluster_map.of_file(options.switches), nodes=frozenset(hosts))
-        names = hosts or ([] if options.records or rank_info(os.environ) else [socket.gethostname()])
-        if names and not any(map(found.path, names)):
-            known = f"{count(len(found.path_of), 'node')} from {next(iter(found.path_of))} on"
-            raise UserError(f"--switches {options.switches} does not name {join_few(names)}: it names {known}")
-        return found
+        return replace(cluster_map.of_file(options.switches), nodes=frozenset(hosts))
     return cluster_map.of_slurm(hosts) if "SLURM_JOB_ID" in os.environ else ClusterMap(nodes=frozenset(hosts))
 
 
@@ -241,8 +235,8 @@ class Judged:
     of_layers: list[LayerLogs]
     logs: list[RunLog]
     together: cluster.Measured
-    known: limits.Limits | None
-    asked: Inventory | None
+    yardsticks: Yardsticks
+    again: Again
     here: bool = False
     """They were measured on this machine just now."""
 
@@ -257,15 +251,8 @@ class Judged:
             self.times |= measured(benchmark, those)
         self.one = self.names is None or self.names.one_node
         self.times |= self.together.times if self.one else {}
-
-    @property
-    def busy(self) -> str:
-        """Say that others used the cores, or may have; else nothing."""
-        said = (
-            machine.busy(layer, those, ratios_of(benchmark, those, BENCHMARKS, of_cores=layer.of_cores))
-            for layer, benchmark, those in self.of_layers
-        )
-        return next(filter(None, said), "")
+        known = self.yardsticks.limits
+        self.site = limits.Site(known.of(self.this), len(self.times), self.again) if known else None
 
     @property
     def without_core(self) -> str:
@@ -299,18 +286,18 @@ class Judged:
 
     def _of_machine(self) -> Iterator[CheckFinding]:
         """Judge each layer."""
-        known = self.known.of(self.this) if self.known else None
         for layer, benchmark, logs in self.of_layers:
-            yield from machine.judge(layer, benchmark, logs, known, len(self.times))
-        yield from machine.states([log for *_, logs in self.of_layers for log in logs])
-        if self.known and self.times:
-            yield from limits.missing(self.this, None if self.options.transport else self.times, self.known)
+            yield from machine.judge(layer, benchmark, logs, self.site, self.again)
+        yield from machine.states([log for *_, logs in self.of_layers for log in logs], self.again)
+        if self.yardsticks.limits and self.times:
+            times = None if self.options.transport else self.times
+            yield from limits.missing(self.this, times, self.yardsticks.limits, self.again)
 
     def _of_ranks(self) -> Iterator[CheckFinding]:
         """Judge all ranks together."""
         if self.one and self.options.job.ranks == 1:
-            why = "one rank has no partner; the limits do not judge it" if self.known else "one rank has no partner"
-            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why, remedy="--ranks 2, or more")
+            why = "one rank has no partner" + ("; the limits do not judge it" if self.site else "")
+            yield CheckFinding(status="NOT JUDGED", layer="all ranks", said=why, remedy=self.again("--ranks", "2"))
         if self.names is None or not self.logs:
             return
         absent = {each.transport: each.reason for log in self.logs for each in log.transports if not each.available}
@@ -321,33 +308,31 @@ class Judged:
         if not self.one:
             yield from by_paths(self.logs[0], self.names)
         there = {case: its for case, its in self.of_ranks.items() if case[0] not in absent}
-        found = list(of_cluster(there, self.names, self.together.reasons))
-        if self.known and self.together.times and not any(each.status == "FAIL" for each in found):
+        found = list(of_cluster(there, self.names, self.together.reasons, self.again))
+        if not self.one:  # of two nodes nothing else is judged
+            found = list(by_line_rate(found, self.logs[0], self.together.times))
+        if self.site and self.together.times and not any(each.status == "FAIL" for each in found):
             found = [each for each in found if each.status != "NOT JUDGED"]
-            known, ranks = self.known.of(self.this), self.this.ranks
-            of_all = limits.by_limits("all ranks", self.together.times, known, len(self.times), ranks)
-            found.append(limits.while_busy(of_all, machine.without_core(self.logs)))
+            busy = machine.without_core(self.logs)
+            found.append(self.site.judge("all ranks", self.together.times, busy, self.this.ranks))
         yield from found
 
     def _of_inventory(self) -> Iterator[CheckFinding]:
-        if self.asked is None or self.names is None:
+        if self.yardsticks.inventory is None or self.names is None:
             return
-        ranks = self.names.ranks
-        if self.one:
-            only = Seen(
-                node=self.host,
-                cpu=ranks[0].cpu,
-                gpus=[gpu.name or "" for gpu in self.gpus],
-                nvlinks=[len(gpu.nvlinks or ()) for gpu in self.gpus],
-                nics=nics_here() if self.here else None,
-                memory_bytes=ranks[0].memory_available_bytes,
-            )
-            yield from inventory.by_inventory(self.asked, [only])
-            return
-        on_node = grouped(ranks, lambda rank: self.names.node(rank.rank) if self.names else "")
+        names = self.names
+        on_node = grouped(names.ranks, lambda rank: self.host if self.one else names.node(rank.rank))
         gpus = {node: [rank.device.name for rank in its if rank.device] or None for node, its in on_node.items()}
         seen = [Seen(node=node, cpu=its[0].cpu, gpus=gpus[node]) for node, its in on_node.items()]
-        yield from inventory.by_inventory(self.asked, seen)
+        if self.one:
+            more = {
+                "gpus": [gpu.name or "" for gpu in self.gpus],
+                "nvlinks": [len(gpu.nvlinks or ()) for gpu in self.gpus],
+                "nics": nics_here() if self.here else None,
+                "memory_bytes": names.ranks[0].memory_available_bytes,
+            }
+            seen = [msgspec.structs.replace(seen[0], **more)]
+        yield from inventory.by_inventory(self.yardsticks.inventory, seen, self.again)
 
 
 def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
@@ -378,13 +363,24 @@ def _refuse_several(logs: Sequence[RunLog]) -> None:
             refuse_unlike([each.logs[0] for each in series], remedy)
 
 
-def _of_records(
-    logs: Sequence[RunLog],
-    options: CheckOptions,
-    where: ClusterMap,
-    known: limits.Limits | None = None,
-    asked: Inventory | None = None,
-) -> int:
+def _of_kept(options: CheckOptions, yardsticks: Yardsticks) -> int:
+    """Judge the files of --from."""
+    if options.budget:
+        raise UserError("--from measures nothing: leave out --budget")
+    for name in options.transport:
+        if not _meant(without_fault(name), TRANSPORTS):
+            guess = " ".join(filter(None, (";", did_you_mean(name, TRANSPORTS))))
+            raise UserError(f"there is no transport {escape_controls(name)!r}{guess} volley transports lists them")
+    kept = [log for name in dict.fromkeys(options.records) for log in read_runs(name, BENCHMARKS)]
+    return _of_records(without_repeats(kept, quiet=options.output.quiet), options, yardsticks)
+
+
+def _meant(name: str, transports: Iterable[str]) -> bool:
+    """Return whether ``-t NAME`` means one of these: its name, or a part of it."""
+    return name == "all" or any(name in (each, *each.split("/")) for each in transports)
+
+
+def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yardsticks) -> int:
     """Judge what the records of a check hold; return the exit code.
 
     A layer that they do not hold is NOT JUDGED; it is UNDECIDED if it was asked for: by limits, which are of all
@@ -396,8 +392,11 @@ def _of_records(
     if not ranks and len({plan.benchmark for _, plan in others}) == 1 and not any(log.of_check for log in logs):
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
-    of_layers: list[LayerLogs] = []
+    plan = next((log.run.plan for log in ranks if log.run), None)
+    asked = {words[0]: words for words in (*command_again.options_given(plan), *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
+    again = Again([*asked.values()], 2 * (GPUS_S if one else CLUSTER_S))
+    of_layers: list[LayerLogs] = []
     absent = [] if ranks else ["all ranks"]
     transports = [name for _, plan in others for name in plan.transports]
     for layer in machine.layers(max((len(log.gpus("before")) for log in logs), default=0), transports) if one else ():
@@ -407,20 +406,20 @@ def _of_records(
         of_layers += [(layer, benchmark, those)] if those else []
         absent += [] if those else [layer.name]
     held = {name for log in logs if log.run for name in log.run.plan.transports}
-    unmeasured = [name for name in options.transport if name not in held]
-    status: Verdict = "UNDECIDED" if known or unmeasured else "NOT JUDGED"
-    missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy="another check")
+    unmeasured = [name for name in options.transport if not _meant(name, held)]
+    status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured else "NOT JUDGED"
+    missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy=again())
     found = [missing(layer=each) for each in absent + unmeasured]
     if cut := sum(not log.complete for log in logs):
         said = f"{count(cut, 'launch')} ended before all was measured"
-        found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy="another check"))
-    judged = Judged(options, of_layers, ranks, cluster.Measured(where, 0.0), known, asked)
+        found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy=again()))
+    judged = Judged(options, of_layers, ranks, cluster.Measured(yardsticks.map, 0.0), yardsticks, again)
     return _show([*found, *judged.findings()], judged.nodes(), options)
 
 
 def shown(logs: Sequence[RunLog]) -> None:
     """Show the verdicts of the kept records of a check."""
-    _of_records(logs, CheckOptions(), ClusterMap())
+    _of_records(logs, CheckOptions(), Yardsticks(ClusterMap(), None, None))
 
 
 def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Benchmark, CheckOptions]:
@@ -428,7 +427,10 @@ def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Bench
     asked: CheckOptions = COMMAND.parse(words)
     if asked.records:
         raise UserError("--from measures nothing: it needs no job")
+    if asked.expect and nodes > 1:
+        raise UserError(OF_ONE_MACHINE)
+    yardsticks = _read(asked, asked.job.hosts)
     if asked.job.ranks is None and nodes > 1:
         asked = replace(asked, job=replace(asked.job, ranks=nodes * (gpus or 1)))
-    jobs = cluster.Measured(ClusterMap(), asked.budget or CLUSTER_S).jobs
+    jobs = cluster.Measured(yardsticks.map, asked.budget or CLUSTER_S).jobs
     return replace(RANKS, command=COMMAND.name, jobs=jobs), asked

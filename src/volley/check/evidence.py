@@ -1,8 +1,7 @@
 """Visits of pairs of ranks as arrays, what is known of the places of the ranks, and the values of the pairs.
 
-A visit is one measurement of one pair of ranks, while all other ranks measured with other partners.  Its value is the
-logarithm of its time less the median of its repetition, so that a drift of the machine cancels.  All visits of a pair
-share its distance: so the pair is the unit of evidence, and its value is the median of its visits.
+A visit is one measurement of one pair of ranks, while all other ranks measured with other partners.  All visits of a
+pair share its distance: so the pair is the unit of evidence.
 """
 
 from __future__ import annotations
@@ -23,13 +22,10 @@ FEW_VISITS = 3
 Kind = Literal["node", "group", "pair"]
 State = Literal["slow", "at times", "wrong", "undecided"]
 Reason = Literal[
-    "neighbors", "beyond", "inside", "uplinks", "far", "lone", "alike", "many", "unsure", "two", "coarse", ""
-]
-"""Why a part is named: ``neighbors``: slower than comparable parts towards the same places; ``beyond``: so with other
-switches only; ``inside``: a switch slower within itself than others; ``uplinks``: slower than comparable switches
-towards others; ``far``: slower than any distance; ``lone``: slow or farther away, and nothing is comparable; ``alike``:
-several that are slow alike; ``many``: more than a third; ``unsure``: more data may decide; ``two``: one of two;
-``coarse``: the pairs differ too much."""
+    "neighbors", "beyond", "misplaced", "inside", "uplinks", "far",
+    "lone", "alike", "many", "unsure", "few", "coarse", "",
+]  # fmt: skip
+"""Why a part is named; ``findings`` says each in words."""
 
 
 class Visits(NamedTuple):
@@ -151,5 +147,4 @@ class Pairs:
         # Each pair is two edges: from one of its ends to the other.
         one, other = self.first, self.second + self.ranks * one_way
         self.end, self.partner = np.concatenate([one, other]), np.concatenate([other, one])
-        self.edge_error = np.tile(1.2533 * deviation / np.sqrt(visits_of), 2)
         self.edge_value, self.edge_round = np.tile(self.value, 2), np.tile(keys // self.ranks**2, 2)

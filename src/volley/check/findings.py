@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from types import MappingProxyType
 from typing import Annotated, Literal, TextIO, get_args
 from xml.sax.saxutils import quoteattr
 
@@ -16,23 +17,46 @@ import msgspec
 
 from volley.check.cluster import Case
 from volley.check.evidence import ClusterPart, Judgement
+from volley.check.options import CLUSTER_S
 from volley.check.places import Names
 from volley.document import Frozen, doc, readable_json
 from volley.errors import EXIT_GOOD
 from volley.machine.finding import Finding, Verdict, counts, exit_code
+from volley.records import command_again
 from volley.records.record_types import cpus_of
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_size, numbered
 
-LONGER = "a longer --budget"
-LEARN_MORE = "volley check --expect FILE --learn"
-INVENTORY = "volley check --inventory FILE"
-"""What decides: ``volley check`` shows these three with the options that it was given."""
-LEARN = f"limits of this site, learned on good nodes: {LEARN_MORE}"
+LEARN = "limits of this site, learned on good nodes"
 NAMED = 8
 """A sentence names at most this many parts of a list."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """What to type to check again: every command of ``volley check`` that a finding recommends."""
+
+    asked: Sequence[Sequence[str]] = ()
+    """The options of the check that is judged, each with its values."""
+    longer_s: float = 2 * CLUSTER_S
+
+    def __call__(self, *more: str, without: Sequence[str] = ()) -> str:
+        """Return the command with ``more`` options; without some, and without those that ``more`` names."""
+        left_out = {"--from", "--budget", "--learn", *without, *(word for word in more if word.startswith("--"))}
+        kept = (command_again.written(words) for words in self.asked if words[0] not in left_out)
+        return shlex.join(["volley", "check", *chain.from_iterable(kept), *more])
+
+    @property
+    def longer(self) -> str:
+        return self("--budget", f"{self.longer_s:.3g}")
+
+    @property
+    def learn(self) -> str:
+        """What learns the limits of a site, on a good node."""
+        file = next((words[1] for words in self.asked if words[0] == "--expect"), "FILE")
+        return self("--expect", file, "--learn", without=("--inventory",))
 
 
 class CheckFinding(Finding, frozen=True, kw_only=True):
@@ -54,44 +78,39 @@ class CheckFinding(Finding, frozen=True, kw_only=True):
 
 
 def of_cluster(
-    judgements: Mapping[Case, Judgement], names: Names, reasons: Mapping[Case, str] = MappingProxyType({})
+    judgements: Mapping[Case, Judgement], names: Names, reasons: Mapping[Case, str], again: Again
 ) -> Iterator[CheckFinding]:
     """Say what the judgements of a cluster are; ``reasons``: why pairs were skipped."""
     for case, judgement in judgements.items():
         transport, pattern, size_bytes = case
         quantity = "latency" if pattern == "pingpong" else "bandwidth"
         finding = partial(CheckFinding, layer=f"{quantity}, {format_size(size_bytes)}, {transport}")
-        parts = judgement.parts
-        if names.one_node:  # which cores the system or others use says nothing of the machine
-            parts = [part for part in parts if part.state == "wrong"]
+        # Which cores of a machine the system or others use says nothing of the machine.
+        parts = [part for part in judgement.parts if part.state == "wrong" or not names.one_node]
         for part in parts:
-            yield _of_part(finding, part, names)
+            yield _of_part(finding, part, names, again)
         if judgement.missing:
             skipped = reasons.get(case, "").partition(":")[0]  # behind it: options of matrix
-            lost = names.nodes(judgement.missing)
             why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
-            decides = f"{LONGER}, or the reason why the run ended"
-            part_names = join_few(lost, NAMED)
-            yield finding(status="UNDECIDED", part=part_names, said=why, remedy=decides, nodes=tuple(lost))
-        if parts or judgement.missing:
-            continue
-        if names.one_node:
-            yield _of_one_machine(finding, judgement, names)
-            continue
-        total = len(set(names.places.node.tolist()))
-        seen = f"a node slower by {_percent(judgement.seen_from)} would have been found"
-        good = f"{seen}, among {total} nodes ({count(judgement.partners, 'partner')} each)"
-        unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
-        unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
-        yield finding(status="PASS", said=good, evidence="population", remedy=unseen)
+            how, lost = f"{again.longer}, or the reason why the run ended", names.nodes(judgement.missing)
+            yield finding(status="UNDECIDED", part=join_few(lost, NAMED), said=why, remedy=how, nodes=tuple(lost))
+        elif not parts and names.one_node:
+            yield _of_one_machine(finding, judgement, names, again)
+        elif not parts:
+            total, each = len(set(names.places.node.tolist())), count(judgement.partners, "partner")
+            seen = f"a node slower by {_percent(judgement.seen_from)} would have been found"
+            unseen = "this does not see a single bad pair (volley matrix), nor what comes and goes and costs less than "
+            unseen += f"{_percent(judgement.hit_from)} (volley pingpong --tail)"
+            said = f"{seen}, among {total} nodes ({each} each)"
+            yield finding(status="PASS", said=said, evidence="population", remedy=unseen)
 
 
-def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names) -> CheckFinding:
+def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names: Names, again: Again) -> CheckFinding:
     """Report the cores of a machine: others may use them, so that a slow one is not judged."""
     ranks, cpus = count(len(names.ranks), "rank"), len(cpus_of(names.ranks))
     if len(names.ranks) > cpus > 0:
         why = f"the data of {ranks} is correct; the speed is not judged, because they share {count(cpus, 'CPU')}"
-        return finding(status="NOT JUDGED", said=why, remedy=f"--ranks {cpus}")
+        return finding(status="NOT JUDGED", said=why, remedy=again("--ranks", str(cpus)))
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
         return finding(status="PASS", said=why, evidence="population")
@@ -99,74 +118,75 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     cores = join_few([f"rank {rank}" for part in slow for rank in part.ranks], NAMED)
     seen = f"; {cores}: {_percent(max(part.slower or 0 for part in slow))} slower than the others" if slow else ""
     why = f"the data of {ranks} is correct{seen}; the speed of single cores is not judged"
-    return finding(status="NOT JUDGED", said=why, remedy=LEARN)
+    return finding(status="NOT JUDGED", said=why, remedy=f"{LEARN}: {again.learn}")
 
 
-def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names) -> CheckFinding:
+def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names, again: Again) -> CheckFinding:
     """Say what is wrong with a part, or what would decide it."""
     nodes = names.nodes(part.ranks)
-    slower, several = _percent(part.slower), join_few(nodes, NAMED)
+    slower, several, title = _percent(part.slower), join_few(nodes, NAMED), _title(part, names)
     switch = names.switch(part.ranks[0]) if part.ranks else ""
     about = partial(finding, nodes=tuple(nodes), evidence="population")
-    if part.state == "wrong":
-        titles = {"node": _title(part, names), "group": f"a link of switch {switch}", "pair": f"the pair {several}"}
-        why = f"wrong data arrived in {count(part.pairs, 'pair')}" if part.pairs else "wrong data arrived"
-        if part.kind == "pair":
-            why += ": one of the two is at fault"
-        drain = part.kind == "node"
-        return about(status="FAIL", part=titles[part.kind], said=why, evidence="data", drain=drain)
-    if part.state == "at times":
-        why = f"at times {slower} slower than usual ({count(part.pairs, 'visit')}), more often than other nodes"
-        return about(status="FAIL", part=_title(part, names), said=why, drain=True)
-    if part.reason == "two":
-        why = "the data is correct; the speed is not judged: of two nodes nobody can say which one is slow"
-        return about(status="NOT JUDGED", said=why, evidence="none", remedy="a check with a third node")
     inside = f"its nodes are {slower} slower with each other than those of other switches"
-    if part.state == "slow":
-        pairs = f"({count(part.pairs, 'pair')})" if part.pairs else ""
-        title, why = {
-            "neighbors": (_title(part, names), f"{slower} slower than its neighbors towards the same places {pairs}"),
-            "beyond": (
-                f"a link of switch {switch}",
-                f"{several} is {slower} slower with nodes of other switches, and good with those of its own",
+    pairs = count(part.pairs, "pair")
+    if part.state == "undecided":
+        map_file = f"{again('--switches', 'FILE')}, or --one-switch if all nodes are on one"
+        more = "nodes of its switch" if part.kind == "node" else "comparable switches"
+        why, decides = {
+            "few": (
+                f"the data is correct; the speed is not judged: of {len(nodes)} nodes nobody can say which one is slow",
+                "volley check of four nodes or more",
             ),
-            "far": (_title(part, names), f"{slower} slower than the slowest of the others: more than any distance"),
-            "uplinks": (
-                f"the links of switch {switch} to other switches",
-                f"{slower} slower than comparable switches towards others",
+            "inside": (inside, "volley check with nodes of more switches"),
+            "misplaced": (
+                f"{slower} slower within its switch and good beyond: not on that switch, or slow behind loaded links",
+                f"the switches as they are: {again('--switches', 'FILE')}",
             ),
-            "inside": (f"switch {switch}", inside),
+            "lone": (
+                f"{slower} slower than the others: slow, or farther away",
+                f"volley check with more {more}" if switch else map_file,
+            ),
+            "many": (
+                f"{slower} slower than the others, which are too few to be the yardstick",
+                f"volley check together with nodes that are known to be good{'' if switch else f', or {map_file}'}",
+            ),
+            "alike": (
+                f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow",
+                "a comparison of their NICs, firmware and settings with those of the others",
+            ),
+            "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", again.longer),
+            "coarse": (
+                f"the pairs differ so much that only a node slower by {slower} would have been found",
+                f"volley check with more nodes, or while the network is idle: {again()}",
+            ),
         }[part.reason]
-        itself = part.kind == "node" and part.reason != "beyond"
-        return about(status="FAIL", part=title, said=why, drain=itself)
-    why, decides = {
-        "inside": (inside, "a check with nodes of more switches"),
-        "lone": (
-            f"{slower} slower than the others: slow, or farther away",
-            (
-                "a check with more nodes of its switch"
-                if part.kind == "node"
-                else "a check with more comparable switches"
-            )
-            if switch
-            else "--switches FILE, or --one-switch if all nodes are on one",
+        if part.reason == "few":
+            return about(status="NOT JUDGED", said=why, evidence="none", remedy=decides)
+        title = f"switch {switch}" if part.reason == "inside" else title
+        return about(status="UNDECIDED", part=title, said=why, remedy=decides)
+    title, why = {
+        "wrong node": (title, f"wrong data arrived in {pairs}"),
+        "wrong group": (f"a link of switch {switch}", f"wrong data arrived in {pairs}"),
+        "wrong pair": (f"the pair {several}", "wrong data arrived: one of the two is at fault"),
+        "at times": (
+            title,
+            f"at times {slower} slower than usual ({count(part.pairs, 'visit')}), more often than other nodes",
         ),
-        "many": (
-            f"{slower} slower than the others, which are too few to be the yardstick",
-            f"a check together with nodes that are known to be good{'' if switch else ', or --switches FILE'}",
+        "neighbors": (title, f"{slower} slower than its neighbors towards the same places ({pairs})"),
+        "beyond": (
+            f"a link of switch {switch}",
+            f"{several} is {slower} slower with nodes of other switches, and good with those of its own",
         ),
-        "alike": (
-            f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow",
-            "a comparison of their NICs, firmware and settings with those of the others",
+        "far": (title, f"{slower} slower than the slowest of the others: more than any distance"),
+        "uplinks": (
+            f"the links of switch {switch} to other switches",
+            f"{slower} slower than comparable switches towards others",
         ),
-        "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", LONGER),
-        "coarse": (
-            f"the pairs differ so much that only a node slower by {slower} would have been found",
-            "a check with more nodes, or while the network is idle",
-        ),
-    }[part.reason]
-    title = f"switch {switch}" if part.reason == "inside" else _title(part, names)
-    return about(status="UNDECIDED", part=title, said=why, remedy=decides)
+        "inside": (f"switch {switch}", inside),
+    }[f"wrong {part.kind}" if part.state == "wrong" else part.reason or part.state]
+    itself = part.kind == "node" and part.reason != "beyond"
+    evidence = "data" if part.state == "wrong" else "population"
+    return about(status="FAIL", part=title, said=why, evidence=evidence, drain=itself)
 
 
 MOST_TIMES = 1000

@@ -1,7 +1,7 @@
 """Groups of neighbors compared with each other: a switch, or a node of which no neighbor is known.
 
-Of a group that is slower than the others nobody can say whether it is slow or farther away, unless a comparable group
-is known, or it is slower than any distance.
+Of a slower one nobody can say whether it is slow or farther away, unless a comparable group is known, or it is slower
+than any distance.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from volley.check.evidence import ClusterPart, Pairs, Reason, State
+from volley.check.evidence import ClusterPart, Kind, Pairs, Reason, State
 from volley.check.neighbors import FEWEST, SLOW_FROM, Neighbors
 from volley.statistics.by_group import group_quantile
 from volley.statistics.two_runs import Booleans
@@ -29,8 +29,7 @@ class Groups:
         self.pairs, self.among, self.count = pairs, among, among.groups
         one_way = pairs.ends > pairs.ranks
         self.ends = self.count * (1 + one_way)
-        good = ~among.slow[pairs.end] & ~among.slow[pairs.partner]
-        good = good[: len(pairs.value)]
+        good = (~among.slow[pairs.end] & ~among.slow[pairs.partner])[: len(pairs.value)]
         first, second = among.group[pairs.first], among.group[pairs.second]
         if not one_way:
             first, second = np.minimum(first, second), np.maximum(first, second)
@@ -39,13 +38,12 @@ class Groups:
         self.value = group_quantile(of_pair, pairs.value[good], 0.5, len(keys), middle=True)
         size = np.bincount(of_pair)
         off = np.abs(pairs.value[good] - self.value[of_pair])[size[of_pair] > 1]
-        several = np.median(size[size > 1]) if len(off) else 1
-        self.margin = STANDS_OUT + (2 * 1.2533 * 1.4826 * float(np.median(off)) / math.sqrt(several) if len(off) else 0)
+        load = 2 * 1.2533 * 1.4826 * float(np.median(off)) / math.sqrt(np.median(size[size > 1])) if len(off) else 0.0
+        self.margin = STANDS_OUT + load
         """What is slower by more than this stands out: load makes pairs differ, and so the medians of groups."""
-        sample = np.zeros(self.count, int)
-        sample[among.group] = np.arange(pairs.ranks)
-        self.sample = sample
+        self.sample = np.zeros(self.count, int)
         """A rank of each group."""
+        self.sample[among.group] = np.arange(pairs.ranks)
         members = np.unique(np.stack([among.group, pairs.places.node], axis=1), axis=0)
         self.nodes = np.bincount(members[:, 0], minlength=self.count)
         self.own = self.first == self.second
@@ -66,8 +64,9 @@ class Groups:
         for number, distance in np.unique(np.stack([kinds, level], axis=1), axis=0).tolist():
             its = (kinds == number) & (level == distance)
             members = np.bincount(np.concatenate([self.first[its & ~self.own], self.second[its]]))
-            # A class in which one group is everywhere says nothing of that group.
+            # A class in which one group is everywhere says nothing of that group; nodes of another kind have neighbors.
             comparable = its.sum() >= FEWEST and members.max() < its.sum()
+            comparable |= (low[its] != high[its]).all() and self.nodes[members.argmax()] > 1
             if comparable:
                 nearer[number] = float(np.quantile(self.value[its], 0.25))
             self.lone |= its & (not comparable)
@@ -92,7 +91,8 @@ class Groups:
         core = seen & (low <= np.nanmedian(low))
         for _ in range(20):
             within = core[partner]
-            few = np.bincount(end[within], minlength=self.ends) < FEWEST
+            enough = max(1, min(FEWEST, len(np.unique(partner[within])) - 1))
+            few = np.bincount(end[within], minlength=self.ends) < enough
             high = group_quantile(end[within], above[within], 0.75, self.ends)
             high = np.where(few, group_quantile(end, above, 0.75, self.ends), high)
             both = core[end] & core[partner]
@@ -103,13 +103,13 @@ class Groups:
             core = new
         self.most, self.middle, self.stands_out = most, high, seen & ~core
 
-    def resolution(self, among: Neighbors) -> float:
+    def resolution(self) -> float:
         """Return how slow, as a logarithm, nine of ten nodes must be at least to be named or to stand out."""
         by_group = np.fmax(self.most + self.margin - self.middle, self.margin) + 1.65 * self.pairs.error
-        side = np.arange(self.pairs.ends) // self.pairs.ranks * (self.ends > self.count)
-        own = by_group[among.group[np.arange(self.pairs.ends) % self.pairs.ranks] + side * self.count]
-        alone = self.nodes[among.group[np.arange(self.pairs.ends) % self.pairs.ranks]] < 2
-        seen = np.where(alone, own, np.fmin(among.all.seen_from, among.within.seen_from))
+        group = np.tile(self.among.group, self.pairs.ends // self.pairs.ranks)
+        side = np.arange(self.pairs.ends) // self.pairs.ranks
+        among = np.fmin(self.among.all.seen_from, self.among.within.seen_from)
+        seen = np.where(self.nodes[group] < 2, by_group[group + side * self.count], among)
         seen = seen[~np.isnan(seen)]
         return float(np.quantile(seen, 0.9, method="higher")) if len(seen) else math.inf
 
@@ -121,13 +121,10 @@ class Groups:
         inside = self._slow_inside()
         yield from inside
         named = {rank for part in inside for rank in part.ranks}
-        out = sorted({int(end) % self.count for end in np.flatnonzero(self.stands_out)})
+        out = sorted({int(end) % self.count for end in np.flatnonzero(self.stands_out)} if self.count > 2 else ())
         out = [group for group in out if not named.issuperset(self.ranks_of(group))]
-        if self.count == 2:
-            beyond = np.median(self.value[~self.own]) - np.max(self.value[self.own], initial=-math.inf)
-            out = np.flatnonzero(self.nodes < 2).tolist() if beyond > self.margin else []
-        if 2 < self.count <= FEWEST + 1:  # one is in half of all pairs or more, so that all groups look alike
-            apart = [group for group in range(self.count) if self.nodes[group] < 2]
+        if self.count <= FEWEST + 1:  # one is in half of all pairs or more, so that all groups look alike
+            apart = np.flatnonzero(self.nodes < 2).tolist()
             out = [group for group in apart if self._beyond(group) > self.margin] or out
         far = [group for group in out if self._beyond(group) > FARTHEST]
         for group in far:
@@ -145,13 +142,9 @@ class Groups:
     def _part(self, groups: list[int], state: State, reason: Reason) -> ClusterPart:
         """Return what is said of groups, which are one node or several."""
         ranks = np.flatnonzero(np.isin(self.among.group, groups)).tolist()
-        return ClusterPart(
-            "node" if self.nodes[groups].sum() < 2 else "group", state, ranks, reason, self._slower(groups)
-        )
-
-    def _slower(self, groups: list[int]) -> float:
-        values = [self.middle[group + side] for group in groups for side in range(0, self.ends, self.count)]
-        return math.expm1(max(0.0, float(np.nanmedian(values)) - self.most)) if values else 0.0
+        above = float(np.nanmedian(self.middle.reshape(-1, self.count)[:, groups])) - self.most
+        kind: Kind = "node" if self.nodes[groups].sum() < 2 else "group"
+        return ClusterPart(kind, state, ranks, reason, math.expm1(max(0.0, above)))
 
     def _touches(self, group: int) -> Booleans:
         touches: Booleans = (self.first == group) | (self.second == group)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from volley.check.findings import INVENTORY, NAMED, CheckFinding
+from volley.check.findings import NAMED, Again, CheckFinding
 from volley.check.limits import read
 from volley.command.option_values import HostListError, expand
 from volley.errors import UserError
@@ -31,7 +31,7 @@ def read_inventory(path: Path) -> Inventory:
     return found
 
 
-def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFinding]:
+def by_inventory(asked: Inventory, seen: Sequence[Seen], again: Again) -> Iterator[CheckFinding]:
     """Name what is not there; what the records do not contain is undecided."""
     finding = partial(CheckFinding, layer="inventory", evidence="inventory")
     nodes = expand(asked.nodes) if asked.nodes else ()
@@ -49,7 +49,8 @@ def by_inventory(asked: Inventory, seen: Sequence[Seen]) -> Iterator[CheckFindin
                 yield finding(status="FAIL", part=f"node {each.node}", said=why, nodes=(each.node,), drain=True)
     if unseen:
         why = f"the records of this check do not contain: {join_few([*unseen], NAMED)}"
-        yield finding(status="UNDECIDED", said=why, remedy=f"{INVENTORY} on each node")
+        on_each = again(without=("--hosts", "--ranks", "--switches", "--one-switch", "--expect"))
+        yield finding(status="UNDECIDED", said=why, remedy=f"on each node: {on_each}")
     elif not failed:
         what = join_few([*good], NAMED)
         why = f"all is as it must be: {what}" if what else "the file asks for nothing"

@@ -1,11 +1,7 @@
 """Which part of a cluster is bad: pure functions over arrays of visits of pairs.
 
-Distance is never a fault.  A rank is compared with its neighbors, the ranks on the same switch and of the same kind,
-towards the same places: so the distance cancels, whatever it is.  Groups of neighbors are then compared with each
-other; a node whose switch is unknown is a group of its own.  Of a group that is slower than the others nobody can say
-whether it is slow or farther away, unless a comparable group is known, or it is slower than any distance.
-
-A visit whose data was wrong needs no test.  What all such visits have in common is to blame.
+Distance is never a fault: ranks are compared with their ``neighbors``, then ``groups`` of neighbors with each other.
+What all visits with wrong data have in common is to blame without a test.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from volley.check.evidence import ClusterPart, Judgement, Kind, Pairs, Places, Reason, Visits
+from volley.check.evidence import ClusterPart, Judgement, Kind, Pairs, Places, Reason, State, Visits
 from volley.check.groups import STANDS_OUT, Groups
 from volley.check.neighbors import FALSE_ALARM, FEWEST, LOOKS, Neighbors
 from volley.statistics.by_group import binomial_tail
@@ -35,18 +31,17 @@ HIT_BEYOND = 0.99
 """A visit that is slower than this, and than this share of all, counts against both its ranks."""
 BLOCK = 20
 """Rounds of a repetition that a disturbance may hit together."""
+USUAL = 0.8
+"""In a block where half of the visits are slower than this share of all, a rank was throttled."""
 HARD_HIT_FROM = float(np.log(1.5))
 """So does a visit that is slower than this, tested apart: it may be rarer, and it counts on every core."""
 
 
 def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool = False) -> Judgement:
-    """Judge a cluster by its visits.
+    """Judge a cluster by the visits between its nodes.
 
-    Args:
-        visits: all of them; those on one node do not count.
-        places: where each rank is.
-        one_way: the first rank of a pair sends, so that a rank may be slow in one direction only.
-        shared_nodes: ranks are cores or GPUs of one machine: what hits some of them at times is the system.
+    ``one_way``: the first rank of a pair sends, so that a rank may be slow in one direction only; ``shared_nodes``:
+    ranks are cores or GPUs of one machine, and what hits some of them at times is the system.
     """
     ranks = len(places.node)
     visits = visits.but(places.node[visits.first] != places.node[visits.second])
@@ -57,24 +52,26 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
     missing = [int(rank) for rank in np.flatnonzero(measured < FEWEST_VISITS) if rank not in accused]
     if not len(clean.first):
         return Judgement(wrong, missing)
-    if len(np.unique(places.node)) < FEWEST:
-        return Judgement([*wrong, ClusterPart("group", "undecided", list(range(ranks)), "two")])
+    nodes, everybody = len(np.unique(places.node)), list(range(ranks))
+    few = ClusterPart("group", "undecided", everybody, "few")
+    if nodes < FEWEST:
+        return Judgement([*wrong, few])
     among = _neighbors(clean, places, one_way=one_way)
     pairs = among.pairs
     groups = Groups(pairs, among)
     parts = list(_named(among, groups))
     slow = np.isin(np.arange(ranks), [rank for part in parts for rank in part.ranks])
-    whole = shared_nodes or len(np.unique(places.node)) < ranks
+    whole = shared_nodes or nodes < ranks
     often, hit_from = _at_times(pairs, clean, slow, hard_only=whole)
     hidden = accused.union(missing)
     kept = [part for part in (*parts, *often) if not part.ranks or not hidden.issuperset(part.ranks)]
-    seen = float(np.expm1(groups.resolution(among)))
+    seen = float(np.expm1(groups.resolution()))
     if seen > math.expm1(COARSEST):  # then nothing is known of those that only look slow
         below = [part for part in kept if part.reason in ("unsure", "lone", "many") and (part.slower or 0) < seen]
         kept = [part for part in kept if part not in below]
         far = sorted({rank for part in below if part.reason != "unsure" for rank in part.ranks})
         kept = kept or list(_standing_out(clean, places, one_way=one_way))
-        kept = kept or [ClusterPart("group", "undecided", far, "coarse", seen)]
+        kept = kept or [few if nodes == FEWEST else ClusterPart("group", "undecided", far, "coarse", seen)]
     met = np.unique(np.minimum(pairs.first, pairs.second) * ranks + np.maximum(pairs.first, pairs.second))
     partners = int(np.median(np.bincount(np.concatenate([met // ranks, met % ranks]), minlength=ranks)))
     return Judgement([*wrong, *kept], missing, seen, hit_from, partners)
@@ -135,11 +132,14 @@ def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:
     for node, ends in by_node.items():
         its, own = sorted({end % ranks for end in ends}), np.flatnonzero(places.node == node).tolist()
         reason: Reason = "neighbors"
+        state: State = "slow"
         if (across.number[ends] >= FEWEST).all() and (inside.number[ends] >= FEWEST).all():
-            half = inside.mean[ends] < across.mean[ends] / 2
-            reason = "beyond" if (half & inside.good[ends]).all() else "neighbors"
+            if ((inside.mean < across.mean / 2) & inside.good)[ends].all():
+                reason = "beyond"
+            elif ((across.mean < inside.mean / 2) & across.good)[ends].all():
+                reason, state = "misplaced", "undecided"
         its = own if len(its) >= 0.75 * len(own) else its
-        yield ClusterPart("node", "slow", its, reason, math.expm1(slower[node]), int(test.number[ends].min()))
+        yield ClusterPart("node", state, its, reason, math.expm1(slower[node]), int(test.number[ends].min()))
     looks = np.flatnonzero(test.unsure & ~inside.good & ~slow)
     its = sorted({int(end) % ranks for end in looks if int(places.node[end % ranks]) not in by_node})
     if its:
@@ -150,7 +150,7 @@ def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:
 
 
 def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) -> tuple[list[ClusterPart], float]:
-    """Return the ranks of which more blocks than of others have a visit that is much slower than its pair usually is.
+    """Return the ranks of which more blocks than of others have visits much slower than those of the pair usually are.
 
     Blocks are counted and not visits, because a disturbance meets several visits in a row: of a good rank as many as
     the binomial distribution says with the share of all ranks.
@@ -161,27 +161,33 @@ def _at_times(pairs: Pairs, visits: Visits, slow: Booleans, *, hard_only: bool) 
     _, block = np.unique(visits.repetition * (part.max() + 1) + part, return_inverse=True)
     blocks = int(block.max()) + 1
     place, off = ends * blocks + np.tile(block, 2), np.tile(pairs.off, 2)
-    beyond = float(np.quantile(pairs.off, HIT_BEYOND))
-    levels = [max(each, beyond) for each in ((HARD_HIT_FROM,) if hard_only else (HARD_HIT_FROM, HIT_FROM))]
-    usual, found = ~slow[others] & ~slow[ends], []
-    there = np.count_nonzero(np.bincount(place[usual], minlength=pairs.ranks * blocks).reshape(-1, blocks), axis=1)
+    usual, beyond = (float(np.quantile(pairs.off, share)) for share in (USUAL, HIT_BEYOND))
+    rules = [(max(HARD_HIT_FROM, beyond), 0.0)]
+    rules += [] if hard_only else [(max(HIT_FROM, beyond), 0.0), (max(HIT_FROM, usual), 0.5)]
+    chosen, found = ~slow[others] & ~slow[ends], []
+
+    def counted(its: Booleans) -> Integers:
+        return np.bincount(place[its], minlength=pairs.ranks * blocks).reshape(-1, blocks)
+
+    visited = counted(chosen)
+    there = np.count_nonzero(visited, axis=1)
     for _ in range(LOOKS):
-        best = (math.inf, -1, levels[0])
-        for level in levels:
-            hits = usual & (off > level)
-            hit = np.count_nonzero(np.bincount(place[hits], minlength=pairs.ranks * blocks).reshape(-1, blocks), axis=1)
+        best = (math.inf, -1, rules[0][0])
+        for level, part_of_block in rules:
+            hits = counted(chosen & (off > level))
+            hit = np.count_nonzero((hits > 0) & (hits >= part_of_block * visited), axis=1)
             share = float(hit.sum() / max(there.sum(), 1))
             often = np.flatnonzero(hit > there * share)
             often = often[np.argsort(hit[often] / np.maximum(there[often], 1))][-LOOKS:].tolist()
             chances = [(binomial_tail(int(there[rank]), share, int(hit[rank])), rank, level) for rank in often]
             best = min(best, *chances) if chances else best
         chance, rank, level = best
-        if chance * pairs.ranks * len(levels) * LOOKS > FALSE_ALARM / 10:  # disturbances may last longer than a block
+        if chance * pairs.ranks * len(rules) * LOOKS > FALSE_ALARM / 10:  # disturbances may last longer than a block
             break
-        its = usual & (off > level) & (ends == rank)
+        its = chosen & (off > level) & (ends == rank)
         found.append(ClusterPart("node", "at times", [rank], "", float(np.expm1(np.median(off[its]))), int(its.sum())))
-        usual &= (ends != rank) & (others != rank)  # its partners were hit by it
-    return found, math.expm1(min(levels))
+        chosen &= (ends != rank) & (others != rank)  # its partners were hit by it
+    return found, math.expm1(min(level for level, _ in rules[:2]))
 
 
 def _wrong_parts(visits: Visits, places: Places) -> list[ClusterPart]:

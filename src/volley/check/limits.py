@@ -1,9 +1,8 @@
 """The limits that a site learned from good nodes.
 
-The limits have a stated rate of false alarms.  The logarithms of the times of good nodes are taken as normal.  The
-limit is the end of the prediction interval of one further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
-4.8): mean + t · s · √(1 + 1/n), with Student's t at the probability of a false alarm divided by the number of times
-that are judged (Bonferroni).
+A limit is the end of the prediction interval of one further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
+4.8), of logarithms: mean + t · s · √(1 + 1/n).  The probability of a false alarm is divided by the number of times that
+are judged.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import fcntl
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -21,10 +21,11 @@ import numpy as np
 from msgspec import Meta
 
 from volley.check.cluster import TOGETHER
-from volley.check.findings import LEARN_MORE, NAMED, CheckFinding
+from volley.check.findings import NAMED, Again, CheckFinding
 from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, why_unreadable
 from volley.errors import UserError
 from volley.files import mistaken, write_file
+from volley.machine.finding import Verdict
 from volley.machine.transports import without_fault
 from volley.statistics.by_group import student
 from volley.statistics.estimates import median
@@ -148,61 +149,66 @@ def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[
 
 def _finds(limits: Limits, names: Iterable[str]) -> str:
     """Say what the limits can find."""
-    known = {name: limits.limit_s(without_fault(name), len([*names])) for name in names}
-    shares = [limit[0] / limit[1] - 1 for limit in known.values() if limit and limit[0] <= WIDEST * limit[1]]
-    return f"they find what is slower by {min(shares):.0%} to {max(shares):.0%}".replace("%", " %") if shares else \
-        "they differ too much to judge anything"  # fmt: skip
+    known = [limits.limit_s(without_fault(name), len([*names])) for name in names]
+    shares = [limit[0] / limit[1] - 1 for limit in known if limit and limit[0] <= WIDEST * limit[1]]
+    if not shares:
+        return "they differ too much to judge anything"
+    return f"they find what is slower by {min(shares) * 100:.0f} % to {max(shares) * 100:.0f} %"
 
 
-def by_limits(
-    layer: str, times: Mapping[str, Sequence[float]], limits: Limits, judged: int, ranks: int | None = None
-) -> CheckFinding:
-    """Compare the seconds of each place, in several launches or repetitions, with the limits of a site.
+@dataclass(frozen=True)
+class Site:
+    """What a check is judged by: the limits of such machines, for so many times as it has."""
 
-    ``ranks``: how many measured together, if the times depend on that.
-    """
-    learned = {each.machine.ranks for each in limits.checks}
-    if ranks is not None and learned and ranks not in learned:
-        others = join_few(sorted(map(str, learned)), NAMED)
-        why = f"the limits are of {others} ranks together, and this check has {ranks}: they do not judge it"
-        return CheckFinding(status="NOT JUDGED", layer=layer, said=why, remedy=f"--ranks {max(learned)}")
-    over, open_, unknown, wide = [], [], [], []
-    for name, seconds in times.items():
-        limit = limits.limit_s(without_fault(name), judged)
-        if limit is None:
-            unknown.append(name)
-        elif limit[0] > WIDEST * limit[1]:
-            wide.append(f"{name} ({limit[0] / limit[1]:.3g} times the usual)")
-        elif min(seconds) > limit[0]:
-            over.append(f"{name} {(median(seconds) / limit[0] - 1) * 100:.0f} % above its limit")
-        elif median(seconds) > limit[0]:
-            open_.append(name)
-    finding = partial(CheckFinding, layer=layer, evidence="limits")
-    if over:
-        return finding(status="FAIL", said=join_few(over, NAMED))
-    if unknown:
-        why = f"fewer than {FEWEST} good checks of such a machine measured {join_few(unknown, 2)}"
-        return finding(status="UNDECIDED", said=why, remedy=f"on good nodes: {LEARN_MORE}")
-    if wide:
-        why = f"the limit judges nothing, because the good checks differ too much: {join_few(wide, 2)}"
-        return finding(status="UNDECIDED", said=why, remedy="a new file, learned on nodes where nothing else runs")
-    if open_:
-        why = f"some launches are above the limit: {join_few(open_, NAMED)}"
-        return finding(status="UNDECIDED", said=why, remedy="another check")
-    why = f"within this site's limits (a good node fails them once in {1 / FALSE_ALARM:.0f} checks)"
-    why += f"; {_finds(limits, times)}"
-    return finding(status="PASS", said=why)
+    limits: Limits
+    judged: int
+    again: Again
+
+    def judge(
+        self, layer: str, times: Mapping[str, Sequence[float]], busy: str = "", ranks: int | None = None
+    ) -> CheckFinding:
+        """Compare the seconds of each place, in several launches or repetitions, with the limits.
+
+        ``busy`` says that others use the cores: then nothing is slow for certain; ``ranks``: how many measured
+        together, if the times depend on that.
+        """
+        finding, again = partial(CheckFinding, layer=layer, evidence="limits"), self.again
+        learned = {each.machine.ranks for each in self.limits.checks}
+        if ranks is not None and learned and ranks not in learned:
+            others = join_few(sorted(map(str, learned)), NAMED)
+            why = f"the limits are of {others} ranks together, and this check has {ranks}: they do not judge it"
+            return finding(status="NOT JUDGED", said=why, evidence="none", remedy=again("--ranks", str(max(learned))))
+        over, open_, unknown, wide = [], [], [], []
+        for name, seconds in times.items():
+            limit = self.limits.limit_s(without_fault(name), self.judged)
+            if limit is None:
+                unknown.append(name)
+            elif limit[0] > WIDEST * limit[1]:
+                wide.append(f"{name} ({limit[0] / limit[1]:.3g} times the usual)")
+            elif min(seconds) > limit[0]:
+                over.append(f"{name} {(median(seconds) / limit[0] - 1) * 100:.0f} % above its limit")
+            elif median(seconds) > limit[0]:
+                open_.append(name)
+        verdict: Verdict = "UNDECIDED"
+        if over and not busy:
+            verdict, why, how = "FAIL", join_few(over, NAMED), ""
+        elif over:
+            why, how = f"{busy}: {join_few(over, NAMED)}", f"while nothing else runs here: {again()}"
+        elif unknown:
+            why = f"fewer than {FEWEST} good checks of such a machine measured {join_few(unknown, 2)}"
+            how = f"on good nodes: {again.learn}"
+        elif wide:
+            why = f"the limit judges nothing, because the good checks differ too much: {join_few(wide, 2)}"
+            how = f"on nodes where nothing else runs, into a new file: {again.learn}"
+        elif open_:
+            why, how = f"some launches are above the limit: {join_few(open_, NAMED)}", again()
+        else:
+            why = f"within this site's limits (a good node fails them once in {1 / FALSE_ALARM:.0f} checks)"
+            verdict, why, how = "PASS", f"{why}; {_finds(self.limits, times)}", ""
+        return finding(status=verdict, said=why, remedy=how)
 
 
-def while_busy(found: CheckFinding, busy: str) -> CheckFinding:
-    """Return a finding of times: nothing is slow for certain while others use the cores, as ``busy`` says."""
-    if not busy or found.status != "FAIL":
-        return found
-    again, said = "a check while nothing else runs here", f"{busy}: {found.said}"
-    return msgspec.structs.replace(found, status="UNDECIDED", said=said, remedy=again)
-
-
-def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> Iterator[CheckFinding]:
+def missing(machine: Machine, times: Iterable[str] | None, limits: Limits, again: Again) -> Iterator[CheckFinding]:
     """Name what the good nodes had and this machine does not: GPUs, or something that was measured there.
 
     ``times``: what this check measured; ``None``: the user chose it, so that nothing of it is missing.
@@ -222,7 +228,7 @@ def missing(machine: Machine, times: Iterable[str] | None, limits: Limits) -> It
     if limits.checks and not known and len(machine.gpus) >= fewest:
         kinds = join_few(dict.fromkeys(_words(each.machine) for each in limits.checks), 2)
         why = f"the limits are of other machines: {kinds}; this one is {_words(machine)}"
-        yield finding(status="UNDECIDED", said=why, remedy=f"on good nodes of this kind: {LEARN_MORE}")
+        yield finding(status="UNDECIDED", said=why, remedy=f"on good nodes of this kind: {again.learn}")
 
 
 def _words(machine: Machine) -> str:

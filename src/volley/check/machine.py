@@ -18,8 +18,8 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.findings import LEARN, LONGER, NAMED, CheckFinding
-from volley.check.limits import Limits, by_limits, while_busy
+from volley.check.findings import LEARN, NAMED, Again, CheckFinding
+from volley.check.limits import Site
 from volley.check.neighbors import FEWEST as SMALLEST
 from volley.machine.finding import Verdict
 from volley.machine.hardware import Gpu
@@ -64,6 +64,10 @@ class Layer:
     """Others may use the cores, and a virtual machine hides which they are: a slow one is reported and not judged."""
     started_by_cores: tuple[str, ...] = ()
     """Ends of the names of points between GPUs that take the time of the cores that start them: judged as of cores."""
+
+    @property
+    def command(self) -> str:
+        return shlex.join(["volley", *self.words])
 
 
 def matrix_s(gpus: int) -> float:
@@ -115,12 +119,12 @@ Ratios = tuple[str, dict[str, list[float]]]
 
 
 def judge(
-    layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], limits: Limits | None, judged: int
+    layer: Layer, benchmark: Benchmark, logs: Sequence[RunLog], site: Site | None, again: Again
 ) -> Iterator[CheckFinding]:
-    """Say what the launches of a layer say; ``judged``: how many times of all layers are compared with limits."""
-    again, finding = shlex.join(["volley", *layer.words]), partial(CheckFinding, layer=layer.name)
+    """Say what the launches of a layer say."""
+    finding = partial(CheckFinding, layer=layer.name)
     if any("failed" in log.statuses for log in logs):
-        yield finding(status="FAIL", said="wrong data arrived", evidence="data", remedy=again)
+        yield finding(status="FAIL", said="wrong data arrived", evidence="data", remedy=layer.command)
         return
     unavailable = {each.transport: each.reason for log in logs for each in log.transports if not each.available}
     for transport, reason in unavailable.items():
@@ -129,7 +133,7 @@ def judge(
     late = out_of_time(logs)
     if late or not times or not all(log.good for log in logs):
         if not unavailable and any(log.run for log in logs):  # why none began is a finding already
-            why, how = (f": {OUT_OF_TIME}", LONGER) if late else ("", again)
+            why, how = (f": {OUT_OF_TIME}", again.longer) if late else ("", layer.command)
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))
@@ -137,12 +141,12 @@ def judge(
     yield from slow
     ratios = ratios_of(benchmark, logs, BENCHMARKS, of_cores=layer.of_cores)
     others = busy(layer, logs, ratios)
-    if limits is not None:
-        yield while_busy(by_limits(layer.name, times, limits, judged), others)
+    if site is not None:
+        yield site.judge(layer.name, times, others)
     elif ratios:
         yield _by_reference(layer, ratios, again, others)
     elif not slow:
-        yield _by_hardware(layer, sections, len(times), others)
+        yield _by_hardware(layer, sections, len(times), others, again)
 
 
 def out_of_time(logs: Sequence[RunLog]) -> bool:
@@ -171,13 +175,14 @@ def busy(layer: Layer, logs: Sequence[RunLog], ratios: Ratios | None) -> str:
     return without_core(logs) or (MAYBE if slow else "")
 
 
-def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others: str) -> CheckFinding:
+def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others: str, again: Again) -> CheckFinding:
     """Judge without limits and references: the GPUs by each other if these are enough, else by their links."""
     finding = partial(CheckFinding, layer=layer.name, evidence="population")
+    learn = f"{LEARN}: {again.learn}"
     of_gpus = [judged for _, gpus, _, judged in sections if len(gpus) >= SMALLEST]
     if any(each.open or each.missing for each in of_gpus):
         why = "the data cannot show whether a GPU is slower than the others"
-        return finding(status="UNDECIDED", said=why, remedy=LEARN)
+        return finding(status="UNDECIDED", said=why, remedy=learn)
     if of_gpus:
         seen = max(each.seen_from for each in of_gpus)
         why = f"a GPU slower than the others by {math.ceil(seen * 100)} % would have been found"
@@ -191,7 +196,7 @@ def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others:
         its = "its" if points == 1 else "their"
         why = f"{count(points, 'point')} correct; {its} speed is not judged: there is nothing to compare it with"
         why += f"; {others}" if others else ""
-        return finding(status="NOT JUDGED", said=why, evidence="none", remedy=LEARN)
+        return finding(status="NOT JUDGED", said=why, evidence="none", remedy=learn)
     low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
     why = f"copies reach {min(best.values()) * 100:.0f} % of the line rate of their links, or more"
     why += f"; less than {OF_LINE_RATE * 100:.0f} %"
@@ -243,11 +248,11 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
                 part=f"GPUs {_pair(pair)}",
                 said=f"{name}: {(median(ratios) - 1) * 100:.0f} % slower than comparable pairs in {len(ratios)} of "
                 f"{count(len(cases), 'launch')}",
-                remedy="" if always else shlex.join(["volley", *layer.words]),
+                remedy="" if always else layer.command,
             )
 
 
-def _by_reference(layer: Layer, ratios: Ratios, again: str, others: str) -> CheckFinding:
+def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: str) -> CheckFinding:
     name, places = ratios
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
@@ -266,14 +271,14 @@ def _by_reference(layer: Layer, ratios: Ratios, again: str, others: str) -> Chec
     verdict: Verdict = "UNDECIDED"
     if least == CORES_NEAR:
         verdict, why = "NOT JUDGED", f"the data is correct; the speed is not judged, because {others or MAYBE}: {why}"
-    return finding(status=verdict, said=why, remedy=f"limits of this site (--expect FILE), or {again}")
+    return finding(status=verdict, said=why, remedy=f"{LEARN}: {again.learn}; or {layer.command}")
 
 
 def _pair(pair: Pair) -> str:
     return " → ".join("host" if gpu == HOST else str(gpu) for gpu in pair)
 
 
-def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
+def states(logs: Sequence[RunLog], again: Again) -> Iterator[CheckFinding]:
     """Say what NVML says of the GPUs before and after the launches, and what it counted meanwhile."""
     before = {gpu.uuid: gpu for log in reversed(logs) for gpu in log.gpus("before")}
     after = {gpu.uuid: gpu for log in logs for gpu in log.gpus("after")}
@@ -287,14 +292,14 @@ def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
             status="FAIL" if fails else "UNDECIDED",
             part=f"GPU {fault.gpu}",
             said=f"{fault.part}: {fault.said}{'' if always else ', before or after the measurement only'}",
-            remedy="" if fails else "another check" if fault.end == "look" else "volley doctor",
+            remedy="" if fails else again() if fault.end == "look" else "volley doctor",
         )
     seconds = max(1.0, LaunchSeries(tuple(logs)).span_s or 0.0)
     for uuid, gpu in after.items():
         first = before.get(uuid, gpu)
         if first.processes:
             good = False
-            why, how = "another program computes on it", "a check while nothing else runs there"
+            why, how = "another program computes on it", f"while nothing else runs there: {again()}"
             yield finding(status="UNDECIDED", part=f"GPU {gpu.index}", said=why, remedy=how)
         for name, number in _growth(first, gpu):
             usual = USUAL_PER_S.get(name, 0.0)
@@ -302,7 +307,7 @@ def states(logs: Sequence[RunLog]) -> Iterator[CheckFinding]:
                 good = False
                 why = f"{name}: {number:g} more than before in {seconds:.0f} s"
                 why += f"; good GPUs count up to {usual * seconds:.0f} in this time" if usual else ""
-                how = "another check; a number that keeps growing is a fault"
+                how = f"{again()}: a number that keeps growing is a fault"
                 yield finding(status="UNDECIDED", part=f"GPU {gpu.index}", said=why, remedy=how)
     if good:
         yield finding(status="PASS", said=f"links, clocks and memory of {count(len(after), 'GPU')} have no fault")

@@ -41,18 +41,32 @@ class Test:
     error: Floats
     tests: int
     """By how many tests the probability of a false alarm is divided."""
+    sides: int = 1
+    """How many ends a rank has."""
 
     def _quantiles(self, probability: float) -> Floats:
-        enough = self.number >= FEWEST
         found = np.full(len(self.number), np.inf)
-        for number in np.unique(self.number[enough]).tolist():
+        for number in np.unique(self.number[self.number >= FEWEST]).tolist():
             found[self.number == number] = student(probability, FREEDOM * (number - 1))
         return found
 
     @cached_property
+    def _beyond(self) -> Floats:
+        """How many standard errors above ``SLOW_FROM`` are certain."""
+        return self._quantiles(1 - FALSE_ALARM / self.tests)
+
+    @cached_property
     def slow(self) -> Booleans:
-        certain = self.mean - SLOW_FROM > self._quantiles(1 - FALSE_ALARM / self.tests) * self.error
-        return certain & (self.mean - SLOW_FROM >= CLEAR * self.spread)
+        """The end is slow for certain, or its rank is: more is known of both ends together."""
+        apart = (each.reshape(self.sides, -1) for each in (self.number, self.mean, self.spread, self.error**2))
+        number, mean, spread, square = (each.mean(axis=0) for each in apart)
+        rank = Test(number.astype(int), mean, spread, np.sqrt(square / self.sides), self.tests)
+        return self._certain | np.tile(rank._certain, self.sides)
+
+    @property
+    def _certain(self) -> Booleans:
+        above = self.mean - SLOW_FROM
+        return (above > self._beyond * self.error) & (above >= CLEAR * self.spread)
 
     @cached_property
     def fast(self) -> Booleans:
@@ -71,7 +85,7 @@ class Test:
     @cached_property
     def seen_from(self) -> Floats:
         """How slow an end must be, as a logarithm, to be found in 95 % of cases."""
-        return SLOW_FROM + (self._quantiles(1 - FALSE_ALARM / self.tests) + 1.65) * self.error
+        return SLOW_FROM + (self._beyond + 1.65) * self.error
 
 
 class Neighbors:
@@ -96,7 +110,7 @@ class Neighbors:
         self.slow = np.zeros(ends, bool)
         for _ in range(LOOKS):  # a slow end is no yardstick, neither as a neighbor nor as a partner
             self._compare()
-            found = (self.all.slow | self.within.slow) & ~self.slow
+            found = self.found & ~self.slow
             found = found if found.any() else self._hidden()
             if not found.any():
                 break
@@ -109,31 +123,33 @@ class Neighbors:
         In a small group a slow rank moves the yardstick of its neighbors, and is in the deviation of all its partners.
         """
         before, looks = self.slow, np.where(self.all.unsure & ~self.slow, self.all.mean, -np.inf)
-        if np.isneginf(looks.max()):
-            return np.zeros_like(before)
-        its = np.arange(len(before)) % self.pairs.ranks == looks.argmax() % self.pairs.ranks
+        its = (np.arange(len(before)) % self.pairs.ranks == looks.argmax() % self.pairs.ranks) & (looks.max() > 0)
         self.slow = before | its
         self._compare()
-        found: Booleans = (self.all.slow | self.within.slow) & ~before & its
+        found: Booleans = self.found & ~before & its
         self.slow = before
         if not found.any():
             self._compare()
         return found
 
+    @property
+    def found(self) -> Booleans:
+        return self.all.slow | self.within.slow
+
     def _compare(self) -> None:
         """Take from each edge the median of the neighbors' edges towards the same group."""
         pairs, of_edge, units = self.pairs, self.of_edge, len(self.end)
-        clean = ~self.slow[pairs.partner]
+        clean, good = ~self.slow[pairs.partner], ~self.slow[self.end]
         middle = group_quantile(of_edge[clean], pairs.edge_value[clean], 0.5, units, middle=True)
-        others, reference = _median_of_others(self.cell, middle, ~np.isnan(middle) & ~self.slow[self.end])
-        deviation, inside, error = np.full(units, pairs.error), np.zeros(units, bool), np.zeros(units)
-        inside[of_edge], error[of_edge] = self.inside, pairs.edge_error
+        others, reference = _median_of_others(self.cell, middle, ~np.isnan(middle) & good)
+        off, deviation, inside = np.abs(middle - reference), np.full(units, pairs.error), np.zeros(units, bool)
+        inside[of_edge] = self.inside
         for its in (inside, ~inside):  # load makes pairs with other groups differ more
-            offs = np.abs(middle - reference)[its & (others > 1) & ~np.isnan(middle)]
-            deviation[its] = 1.4826 * float(np.median(offs)) if len(offs) else pairs.error
+            known = its & good & (others > 1) & ~np.isnan(off)
+            deviation[its] = 1.4826 * float(np.median(off[known])) if known.any() else pairs.error
         self.difference = pairs.edge_value - reference[of_edge]
         self.usable = clean & (others[of_edge] > 0) & ~np.isnan(self.difference)
-        self.reference_error = np.maximum(deviation, error) * 1.2533 / np.sqrt(np.maximum(others, 1))
+        self.reference_error = deviation * 1.2533 / np.sqrt(np.maximum(others, 1))
         self.all = self.test(self.usable)
         self.within, self.across = (self.test(self.usable & where) for where in (self.inside, ~self.inside))
 
@@ -148,19 +164,16 @@ class Neighbors:
         values = np.clip(values, low, high)  # a slow pair says nothing about a rank
         mean = np.bincount(its, values, ends) / np.maximum(number, 1)
         around = np.bincount(its, (values - mean[its]) ** 2, ends) / np.maximum(number - 1, 1)
-        # A meeting of many visits, or of several rounds, is known better than the usual pair.
-        variance = np.bincount(self.of_meeting[chosen], self.pairs.edge_error[chosen] ** 2, len(self.meetings))
-        variance = (variance / np.maximum(visited, 1) ** 2)[visited > 0]
-        least = np.sqrt(np.bincount(its, variance, ends) / np.maximum(number, 1))
-        own = np.maximum(np.sqrt(1.5 * around), least)  # 1.5: clipping makes it smaller
-        enough = number >= FEWEST
+        own, enough = np.sqrt(1.5 * around), number >= FEWEST  # 1.5: clipping makes it smaller
         spread = np.maximum(own, np.quantile(own[enough], 0.25)) if enough.any() else own
         # The reference of a cell is shared by all edges of the end in it.
         edges = np.bincount(self.of_edge[chosen], minlength=len(self.end))
-        total = np.bincount(self.pairs.end[chosen], minlength=ends)
-        shared = np.bincount(self.end, (edges * self.reference_error) ** 2, ends) / np.maximum(total, 1) ** 2
-        error = np.where(enough, np.sqrt(spread**2 / np.maximum(number, 1) + shared), np.inf)
-        return Test(number, np.where(number > 0, mean, np.nan), spread, error, 2 * LOOKS * ends)
+        shared = np.sqrt(np.bincount(self.end, (edges * self.reference_error) ** 2, ends))
+        shared = shared / np.maximum(np.bincount(self.end, edges, ends), 1)
+        error = np.where(enough, np.hypot(spread / np.sqrt(np.maximum(number, 1)), shared), np.inf)
+        sides = ends // self.pairs.ranks
+        tests = 2 * LOOKS * (ends + (sides > 1) * self.pairs.ranks)  # of the ends, and of ranks with two ends
+        return Test(number, np.where(number > 0, mean, np.nan), spread, error, tests, sides)
 
 
 def _median_of_others(cell: Integers, value: Floats, there: Booleans) -> tuple[Integers, Floats]:

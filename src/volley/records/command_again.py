@@ -70,7 +70,7 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
             them, unless a budget is given, and is never smaller than that of the run; one transport replaces
             ``--size-time``, of which each transport gets a part.
     """
-    given = _given(plan)
+    given = options_given(plan)
     if "launches" in changes:
         changes["launches"] = max(changes["launches"], launches_named(plan))
     if plan and plan.launch.get("inside"):
@@ -80,19 +80,19 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     kept = [words for words in given if words[0] not in replaced]
     new = [[name] if value is True else [name, str(value)] for name, value in names.items() if value is not None]
     return shlex.join(
-        ["volley", command.replace("_", "-"), *(word for words in (*kept, *new) for word in _written(words))]
+        ["volley", command.replace("_", "-"), *(word for words in (*kept, *new) for word in written(words))]
     )
 
 
 def launches_named(plan: Plan | None) -> int:
     """Return the number of launches that the command names, with a budget or without; 0 if it names none."""
-    given = {words[0]: words[1:] for words in _given(plan)}
+    given = {words[0]: words[1:] for words in options_given(plan)}
     return next((number for word in given.get("--launches", ()) if (number := parse_whole(word))), 0)
 
 
 def budget_named(plan: Plan | None) -> float | None:
     """Return the time of the whole run as the command names it; each launch has a part of it in its plan."""
-    given = (words[1:] for words in _given(plan) if words[0] == "--budget")
+    given = (words[1:] for words in options_given(plan) if words[0] == "--budget")
     with suppress(ValueError):  # from a file that somebody wrote
         return next((float(word) for (word,) in given), None)
     return None
@@ -100,18 +100,19 @@ def budget_named(plan: Plan | None) -> float | None:
 
 def launches_asked(plan: Plan | None) -> int:
     """Return the number of launches that was asked for; 0 if none was, or if a budget may end the run sooner."""
-    return 0 if any(words[0] == "--budget" for words in _given(plan)) else launches_named(plan)
+    return 0 if any(words[0] == "--budget" for words in options_given(plan)) else launches_named(plan)
 
 
 def options_apart(plans: Iterable[Plan | None]) -> list[str]:
     """Return the options that not every command has, without those that say what is measured and how long."""
     given = [
-        [shlex.join(_written(words)) for words in _given(plan) if words[0] not in _OF_POINTS_AND_TIME] for plan in plans
+        [shlex.join(written(words)) for words in options_given(plan) if words[0] not in _OF_POINTS_AND_TIME]
+        for plan in plans
     ]
     return [" ".join(each for each in own if not all(each in other for other in given)) for own in given]
 
 
-def _given(plan: Plan | None) -> list[list[str]]:
+def options_given(plan: Plan | None) -> list[list[str]]:
     found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
     options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
     return [[str(word) for word in words] for words in options]
@@ -123,7 +124,7 @@ def launch_again(command: str, launches: int, plan: Plan | None, **changes: Any)
     return f"{command_again(command, plan, **changes, launches=launches)}{outside}"
 
 
-def _written(words: Sequence[str]) -> Sequence[str]:
+def written(words: Sequence[str]) -> Sequence[str]:
     """Return an option as one types it: sizes in order; a value that begins with a dash is one word with its option."""
     name, *values = words
     if name in _SIZES:

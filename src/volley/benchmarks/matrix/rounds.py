@@ -16,7 +16,7 @@ from volley.text import grouped
 PARTNERS = 32
 """How many partners each rank meets in a launch, if there are so many.  Many partners visited seldom say more than few
 visited often: what a pair has of its own, a distance or a load that its companions bring, is in all of its visits."""
-INSIDE = 8
+INSIDE = 16
 """Further rounds in which the partners are on the same switch: they tell a slow node from a slow link of its switch."""
 
 
