@@ -681,7 +681,7 @@ def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path:
     budgets = [log.run.plan.budget_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run]
     assert budgets
     assert max(budgets) <= 0.2
-    assert "→ volley check --ranks 2 --budget 45\n" in done.out
+    assert "→ volley check -n 2 --budget 45\n" in done.out
 
 
 def test_a_check_whose_ranks_do_not_start_says_why_once_a_layer(here: Here) -> None:
