@@ -26,17 +26,18 @@ from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_rank
 from volley.text import count, grouped
 from volley.units import format_duration, format_size
 
-VISITS = 160
-"""Of a rank in a launch: each pair is visited several times, more often where there are few."""
+VISITS, VISITS_OF_A_MACHINE = 160, 96
+"""Of a rank in a launch: each pair is visited several times, more often where there are few.  A check of two GPUs and
+16 ranks, with all its layers, then ends within a minute."""
 REPEATS = range(4, 17)
 MOST_RANKS_OF_A_MACHINE = 16
 ALONE = 3
 """So many times as many partners are met where there can be no second launch, because a launcher started volley."""
 
 
-def repeats_of(rounds: Sequence[object]) -> int:
+def repeats_of(rounds: Sequence[object], visits: int = VISITS) -> int:
     """Return how often each pair is visited."""
-    return min(max(VISITS // max(len(rounds), 1), REPEATS[0]), REPEATS[-1])
+    return min(max(visits // max(len(rounds), 1), REPEATS[0]), REPEATS[-1])
 
 
 LATENCY_BYTES, BANDWIDTH_BYTES = 8, 1 << 20
@@ -93,7 +94,8 @@ class Measured:
             leaves = [leaf for leaf in leaf_of for _ in range(ranks // len(hosts))]
         partners = PARTNERS * ALONE if alone else PARTNERS
         rounds = matchings(ranks, random.Random(SEED), leaves, partners)  # noqa: S311  a schedule
-        repeats = repeats_of(rounds) * (ALONE if alone and ranks <= PARTNERS else 1)
+        visits = VISITS if len(hosts) > 1 else VISITS_OF_A_MACHINE
+        repeats = repeats_of(rounds, visits) * (ALONE if alone and ranks <= PARTNERS else 1)
         part = RankMatrixPlan(
             mode="loaded",
             latency_sizes_bytes=[LATENCY_BYTES],
