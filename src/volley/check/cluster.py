@@ -27,17 +27,18 @@ from volley.text import count, grouped
 from volley.units import format_duration, format_size
 
 VISITS, VISITS_OF_A_MACHINE = 160, 96
-"""Of a rank in a launch: each pair is visited several times, more often where there are few.  A check of two GPUs and
-16 ranks, with all its layers, then ends within a minute."""
-REPEATS = range(4, 17)
+"""Of a rank in a launch: each pair is visited several times, more often where there are few.  On one machine, whose
+other layers take most of a minute, it is visited less often."""
+REPEATS, REPEATS_OF_A_MACHINE = range(4, 17), range(3, 17)
 MOST_RANKS_OF_A_MACHINE = 16
 ALONE = 3
 """So many times as many partners are met where there can be no second launch, because a launcher started volley."""
 
 
-def repeats_of(rounds: Sequence[object], visits: int = VISITS) -> int:
+def repeats_of(rounds: Sequence[object], *, one_machine: bool = False) -> int:
     """Return how often each pair is visited."""
-    return min(max(visits // max(len(rounds), 1), REPEATS[0]), REPEATS[-1])
+    visits, repeats = (VISITS_OF_A_MACHINE, REPEATS_OF_A_MACHINE) if one_machine else (VISITS, REPEATS)
+    return min(max(visits // max(len(rounds), 1), repeats[0]), repeats[-1])
 
 
 LATENCY_BYTES, BANDWIDTH_BYTES = 8, 1 << 20
@@ -94,8 +95,7 @@ class Measured:
             leaves = [leaf for leaf in leaf_of for _ in range(ranks // len(hosts))]
         partners = PARTNERS * ALONE if alone else PARTNERS
         rounds = matchings(ranks, random.Random(SEED), leaves, partners)  # noqa: S311  a schedule
-        visits = VISITS if len(hosts) > 1 else VISITS_OF_A_MACHINE
-        repeats = repeats_of(rounds, visits) * (ALONE if alone and ranks <= PARTNERS else 1)
+        repeats = repeats_of(rounds, one_machine=len(hosts) < 2) * (ALONE if alone and ranks <= PARTNERS else 1)
         part = RankMatrixPlan(
             mode="loaded",
             latency_sizes_bytes=[LATENCY_BYTES],

@@ -96,7 +96,7 @@ def layers(gpus: int, named: Sequence[str] = (), start: Sequence[str] = ()) -> l
     ]
     if gpus:
         sections = "host-to-gpu,gpu-to-host" + (",uni,uni/kernel" if gpus > 1 else "")
-        words = ("matrix", "--section", sections, "--point-time", "0.03", "--budget", f"{matrix_s(gpus):.0f}")
+        words = ("matrix", "--section", sections, "--point-time", "0.02", "--budget", f"{matrix_s(gpus):.0f}")
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
         allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))
