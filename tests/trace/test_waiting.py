@@ -44,7 +44,7 @@ def a_rank(rank: int, size: int, calls: list[dict], delay_ms: float = 0.0) -> Ra
         counts["calls"][event["call"]] += 1
         counts["ticks"][event["call"]] += max(each["end"] - each["begin"], 0)  # counted when it returns
     samples = np.zeros(2, SAMPLE)
-    samples["at"], samples["delay_ns"] = (1, 10**9), (0, int(delay_ms * MS))
+    samples["at"], samples["delay_ns"] = (1, calls[-1]["begin"] if calls else 10**9), (0, int(delay_ms * MS))
     comms = np.array([(0, size, 0, 1)], COMM)
     kept = np.array(words, np.uint64)
     return RankTrace(
@@ -127,6 +127,12 @@ def test_waits_of_and_for_a_rank_without_its_core_are_not_split() -> None:
     assert not theirs.has_core
     assert mine.late_s == {}
     assert mine.unsplit_s == pytest.approx(0.003)
+
+
+def test_a_core_that_is_lost_in_finalize_is_not_lost_before_it() -> None:
+    rank = a_rank(0, 1, [call("Send", 1, 2), call("Finalize", 3, 50)], delay_ms=40)
+    rank.samples["at"][1] = 49 * MS
+    assert times(rank)[0].lost_s == 0
 
 
 def test_the_shares_of_a_rank_add_up() -> None:

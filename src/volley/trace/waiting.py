@@ -168,7 +168,8 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     end = end if rank.finalized else max(end, trace.ended_s)
     open_s = max(end - float(trace.seconds(rank, event.begin)), 0.0) if event else 0.0
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
-    delays_ns = (rank.samples["delay_ns"][rank.samples["thread"] == thread] for thread in range(len(rank.threads)))
+    samples = rank.samples[trace.seconds(rank, rank.samples["at"]) <= end]  # the last one is of MPI_Finalize
+    delays_ns = (samples["delay_ns"][samples["thread"] == thread] for thread in range(len(rank.threads)))
     lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
     took_s = calls.end_s - calls.begin_s
     kept = {name: (len(those), float(took_s[those].sum())) for name, those in calls.returned.items()}
