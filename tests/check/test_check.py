@@ -732,6 +732,12 @@ def on_another_host(run: Any) -> None:
         rank["host"] = "another"
 
 
+def on_another_processor(run: Any) -> None:
+    run["started_at"] = "2026-01-01T00:00:00Z"
+    for rank in run["ranks"]:
+        rank["cpu"] = "another"
+
+
 def with_tcp(run: Any) -> None:
     run["started_at"] = "2026-01-01T00:00:00Z"
     run["environment"]["UCX_TLS"] = "tcp"
@@ -755,6 +761,7 @@ def test_only_checks_of_one_machine_in_one_way_are_judged_together(here: Here, t
     for change, launches, said in (
         (on_another_host, slice(None), "host ("),
         (on_another_host, slice(-1, None), "host ("),
+        (on_another_processor, slice(-1, None), "CPU ("),
         (with_tcp, slice(None), "UCX_TLS (not set or tcp)"),
         (with_warmup, slice(1), "options (none or --warmup 1)"),
     ):
@@ -767,10 +774,26 @@ def test_only_checks_of_one_machine_in_one_way_are_judged_together(here: Here, t
         assert alone.out in done.out
 
 
-def test_a_check_that_ended_early_shows_its_verdicts(here: Here, tmp_path: Path) -> None:
-    def is_of_check(run: Any) -> None:
-        run["plan"]["launch"]["of_check"] = True
+def is_of_check(run: Any) -> None:
+    run["plan"]["launch"]["of_check"] = True
 
+
+def test_a_check_is_not_judged_together_with_other_launches(here: Here, tmp_path: Path) -> None:
+    """Old launches of a check do not say that they are of one, but those of other GPUs are not of it."""
+    file, results = tmp_path / "r.jsonl", ROOT / "results" / "h100-x2"
+    other = _changed(lambda run: run.update(started_at="2026-01-01T00:00:00Z"), slice(1))
+    of_gpus = [gzip.decompress((results / f"{name}.jsonl.gz").read_bytes()) for name in ("check", "pingpong-after")]
+    for joined, said in (
+        (_changed(is_of_check) + other, "r.jsonl has 1 launch of no check beside those of a check"),
+        (b"".join(of_gpus), "they differ in GPU ("),
+    ):
+        file.write_bytes(joined)
+        done = here("check", "--from", str(file))
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
+
+
+def test_a_check_that_ended_early_shows_its_verdicts(here: Here, tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     file.write_bytes(_changed(is_of_check, slice(3)))
     done = here("show", str(file))

@@ -350,13 +350,25 @@ def of_all_ranks(log: RunLog) -> bool:
     return bool(plan and plan.benchmark == RANKS.name and plan.options.rounds)
 
 
+def _gpus_of(log: RunLog) -> set[str]:
+    used = {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
+    return used | {gpu.uuid for gpu in log.gpus("before")}
+
+
 def _refuse_several(logs: Sequence[RunLog]) -> None:
     """Refuse records of several machines, or of several ways to check one."""
     remedy = "judge each check by itself, with volley check --from RECORDS"
     runs = [(log, log.run) for log in logs if log.run]
-    hosts = grouped(runs, lambda both: frozenset(rank.host for rank in both[1].ranks))
-    if len(hosts) > 1:
-        refuse_unlike([those[0][0] for those in hosts.values()], remedy, among=("host",))
+    others = [log for log, _ in runs if not log.of_check]
+    if others and any(run.plan.launch.get("of_check") for _, run in runs):  # all launches of a check say so
+        files = join_few(dict.fromkeys(escape_controls(log.file) for log in others))
+        raise UserError(f"{files} has {count(len(others), 'launch')} of no check beside those of a check: {remedy}")
+    machines = grouped(runs, lambda both: frozenset((rank.host, rank.cpu) for rank in both[1].ranks))
+    if len(machines) > 1:
+        refuse_unlike([those[0][0] for those in machines.values()], remedy, among=("host", "CPU"))
+    most = max(logs, key=lambda log: len(_gpus_of(log)))
+    if apart := next((log for log in logs if not _gpus_of(log) <= _gpus_of(most)), None):  # a launch may use a part
+        refuse_unlike([most, apart], remedy, among=("GPU",))
     for those in grouped(runs, lambda both: (both[1].plan.benchmark, *both[1].plan.transports)).values():
         series = series_of([log for log, _ in those], way_key, any_placement=True)
         if len(series) > 1:
