@@ -43,7 +43,7 @@ from volley.run.benchmark import Benchmark
 from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
-from volley.text import count, did_you_mean, escape_controls, grouped, join_few
+from volley.text import count, did_you_mean, escape_controls, grouped, join_few, join_words
 from volley.units import format_duration
 
 OF_ONE_MACHINE = "--expect has limits of one machine: leave it out, or check each machine by itself"
@@ -377,8 +377,9 @@ def _refuse_several(logs: Sequence[RunLog]) -> None:
 
 def _of_kept(options: CheckOptions, yardsticks: Yardsticks) -> int:
     """Judge the files of --from."""
-    if options.budget:
-        raise UserError("--from measures nothing: leave out --budget")
+    given = {name for name, *_ in options.typed}
+    if unused := [name for name in ("--budget", "--hosts", "--ranks") if name in given]:
+        raise UserError(f"--from measures nothing: leave out {join_words(unused)}")
     for name in options.transport:
         if not _meant(without_fault(name), TRANSPORTS):
             guess = " ".join(filter(None, (";", did_you_mean(name, TRANSPORTS))))
