@@ -17,7 +17,6 @@ from volley import benchmarks
 from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
 from volley.command.commandline import Lazy, value_of
-from volley.command.options import SamplingOptions
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, write_file
 from volley.launch import engine_path
@@ -199,7 +198,7 @@ def _check(options: BatchOptions, asked: Any) -> None:
         raise UserError("--dry-run starts nothing: leave it out of a job")
     if job.launcher != "auto":
         raise UserError(f"write --launcher before the command: volley batch --launcher {job.launcher} -- …")
-    at_least_s = getattr(asked, "sampling", SamplingOptions()).budget or 0
+    at_least_s = value_of(asked, "--budget") or 0
     if at_least_s > options.time:
         raise UserError(
             f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"
