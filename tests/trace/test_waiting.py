@@ -5,15 +5,21 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from recorded_program import unmatched
+from volley.benchmarks.replay import ReplayOptions
+from volley.benchmarks.replay.results import jobs
+from volley.errors import MachineError
+from volley.launch.engine import About
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
 from volley.report.model import Details
+from volley.run.jobs import JobContext
 from volley.run.render import render_reports
 from volley.trace.explain import explanation
 from volley.trace.roll_call import roll_call
@@ -182,6 +188,13 @@ def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:
     ranks, calls, *_ = report.tables
     assert "no return" in [column.title for column in ranks.columns]
     assert ["MPI_Allreduce, no return", 1] in [row[:2] for row in calls.rows]
+
+
+def test_a_replay_without_any_call_names_those_that_it_leaves_out(tmp_path: Path) -> None:
+    ranks = [a_rank(rank, 2, [call("Win_fence", 1, 10), call("Finalize", 100, 100)]) for rank in (0, 1)]
+    trace_file.write_trace(tmp_path / "t", Trace(TraceInfo(), ranks))
+    with pytest.raises(MachineError, match=r"no call that can be replayed: MPI_Win_fence 100 % of the time in MPI$"):
+        jobs(ReplayOptions(trace=(str(tmp_path / "t"),)), JobContext(About()))
 
 
 def test_calls_that_tell_of_no_partner_are_not_called_mpi_itself() -> None:
