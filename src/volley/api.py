@@ -29,11 +29,11 @@ from volley.machine.packages import install_command
 from volley.records.launch_series import software
 from volley.records.records_file import read_runs, without_repeats
 from volley.records.run_log import RunLog
-from volley.references import machine_of
+from volley.references import machine_of, published
 from volley.report.columns import SCHEMA
 from volley.report.model import Details, Later, Part, Report
 from volley.run.render import Sections, attached, render_reports, reports_of, results_of
-from volley.text import count, join_few, join_words
+from volley.text import count, did_you_mean, join_few, join_words
 
 if TYPE_CHECKING:
     import pandas
@@ -49,7 +49,13 @@ def load(records: Records | Iterable[Records]) -> Runs:
     files = [records] if isinstance(records, Records) else list(records) if isinstance(records, Iterable) else [records]
     if not files or not all(isinstance(each, Records) for each in files):
         raise UserError(f"volley.load takes files of records, or ids or names of saved runs, not {records!r}")
-    return Runs(without_repeats([log for file in files for log in read_runs(file, BENCHMARKS)], quiet=True))
+    try:
+        return Runs(without_repeats([log for file in files for log in read_runs(file, BENCHMARKS)], quiet=True))
+    except UserError:
+        if name := next((file for file in files if file in published()), ""):
+            line = f"volley compare {name} RECORDS"
+            raise UserError(f"{name} is a published reference, which has no launches: {line} in a shell") from None
+        raise
 
 
 _OF_THE_COMMAND = ("format", "quiet", "verbose", "full", "dry_run", "version", "completion", "help")
@@ -73,8 +79,9 @@ def measure(command: str = "", **options: object) -> Runs:
     if not isinstance(command, str):
         raise UserError(f"volley.measure takes the name of a command, e.g. volley.measure('pingpong'), not {command!r}")
     if command not in known:
-        names = join_words(filter(None, known), "or")
-        raise UserError(f"volley.measure runs {names}, not {command!r}: run volley {command} in a shell")
+        names = [*filter(None, known)]
+        what = did_you_mean(command, names) or f"run volley {command} in a shell"
+        raise UserError(f"volley.measure runs {join_words(names, 'or')}, not {command!r}: {what}")
     if shown := [name for name in _OF_THE_COMMAND if name in options]:
         raise UserError(f"volley.measure prints nothing and returns the run: leave {join_words(shown)} out")
     line = [*filter(None, [command]), "--format", "json", *known[command].words(options)]

@@ -81,6 +81,8 @@ def test_several_files_are_one_run_and_each_launch_counts_once(capsys: Capture) 
     assert run._repr_html_().startswith("<pre>volley ")
     with pytest.raises(UserError, match="no file, saved run or reference of this name"):
         volley.load("nowhere")
+    with pytest.raises(UserError, match=r"h100-x2 is a published reference, .*: volley compare h100-x2 RECORDS"):
+        run.compare("h100-x2")
 
 
 @pytest.mark.usefixtures("no_pandas")
