@@ -103,6 +103,17 @@ def test_variables_of_a_library_that_was_not_used_are_not_judged(changes: dict[s
     assert said in found.said
 
 
+def test_a_setting_that_the_words_of_the_job_blame_in_vain_is_told_with_what_came_without_it() -> None:
+    tried = [
+        {"change": "unset UCX_TLS", "settings": ["UCX_TLS=x"], "reason": "No components in pml"},
+        {"change": "unset OMPI_MCA_pml", "settings": ["OMPI_MCA_pml=ucx"], "works": True},
+    ]
+    failed = changed(state("MPI fails for a reason of its own"), trials=tried)
+    (found,) = (each for each in diagnose(failed).findings if each.check == "inherited settings")
+    assert found.remedy == "unset OMPI_MCA_pml"
+    assert found.evidence.endswith("; unset UCX_TLS alone: No components in pml")
+
+
 def test_a_warning_about_a_variable_says_what_else_is_misspelt_or_not_judged() -> None:
     names = {"OMPI_MCA_blt": "OMPI_MCA_btl", "NCCL_IB_DISABLED": "NCCL_IB_DISABLE", "OMPI_MCA_foo": ""}
     asked = changed(GOOD, environment=dict.fromkeys([*names, "UCX_TSL"], "1"), stack={"misspelt": names})

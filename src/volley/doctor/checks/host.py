@@ -145,7 +145,7 @@ def settings(facts: Facts) -> DoctorFinding:
         more = _OF_FILES if "ulimit -f" in said else ()
         end = end_of_job(facts.mpi_host.value, facts) if facts.mpi_host.value and "_GPU_SUPPORT" in said else ""
         remedy = f"{end}; without GPU memory, {trial.change} is enough" if end else trial.change
-        return broken(said, _why(facts), remedy, (*_JOBS, *more))
+        return broken(said, "; ".join([_why(facts), *_failed_otherwise(facts)]), remedy, (*_JOBS, *more))
     unread = [*_unread(facts, found.devices)]
     unclear = "" if facts.trials.value else "; ".join(_not_judged(facts, " ".join(each.said for each in unread)))
     not_judged = f"not judged: {unclear}" if unclear else ""
@@ -208,6 +208,14 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
 def _ended(facts: Facts) -> list[TrialFacts]:
     """Return the trials that ended a problem by taking variables away."""
     return [trial for trial in facts.ended_by if trial.settings]
+
+
+def _failed_otherwise(facts: Facts) -> Iterator[str]:
+    """Yield the trials that did not end the problem and had another reason: the words of the job may blame these."""
+    job = (facts.mpi_device if facts.fails_on_gpus else facts.mpi_host).value
+    for trial in facts.trials.value or ():
+        if trial.settings and not trial.works and job and trial.reason not in ("", job.why):
+            yield f"{trial.change} alone: {trial.reason}"
 
 
 def _why(facts: Facts) -> str:
