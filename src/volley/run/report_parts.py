@@ -169,7 +169,8 @@ def bounds_legend(results: Sequence[Any], series: LaunchSeries, observations: st
         fewer = "; –: measured in fewer than six launches" * (not {"range", "within"}.isdisjoint(kinds))
         yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}{fewer}"
     elif launches > 1:
-        yield f"range: smallest to largest of {launches} launches; a 95 % CI needs {FIRST_LOOK}"
+        up_to = "up to " * any(result.launches < launches for result in results)
+        yield f"range: smallest to largest of {up_to}{launches} launches; a 95 % CI needs {FIRST_LOOK}"
     elif "within" in kinds:
         yield "range: 95 % confidence interval (CI) of the median within one launch"
     elif "range" in kinds:

@@ -332,8 +332,10 @@ def _warnings(points: Sequence[PointResult], plan: Plan | None) -> Iterator[str]
     for kind in ("drift", "outliers", "partly"):
         # One warning per point is enough: drift and outliers are omitted if the CI was not reached.
         told = [point for point in points if not (point.missed and kind in ("drift", "outliers"))]
-        hits = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
-        if hits and plan:
+        found = [(point, warning) for point in told for warning in point.warnings if warning.kind == kind]
+        for hits in grouped(found, lambda hit: hit[0].launches if hit[1].kind == "partly" else 0).values():
+            if not plan:
+                return
             alike = grouped(by_name(point for point, _ in hits).items(), lambda named: size_range(named[1]))
             # ``host and aware at 8 B; nccl at 5 sizes from 512 B to 1 MiB``
             named = ((join_words(name for name, _ in those), sizes) for sizes, those in alike.items())
@@ -345,7 +347,7 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
     points = [point for point, _ in hits]
     worst, warning = max(hits, key=lambda hit: abs(hit[1].value))
     if warning.kind == "partly":
-        return f"measured in only some launches: {where}"
+        return f"measured in only {worst.launches} of {worst.launches + warning.value:.0f} launches: {where}"
     launches = f" in {warning.launches} of {worst.launches} launches" if worst.launches > 1 else ""
     most = f"{percent(abs(warning.value), 1)}{launches}"
     where += f" (worst: {most}, {worst.place})" if len(points) > 1 else f" ({most})"
