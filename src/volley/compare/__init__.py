@@ -16,7 +16,8 @@ COMMANDS = (
         With --live, two command lines take turns, so that a drift of the machine affects both. The first run may also
         be a reference: published results of another machine have no repeats, so there are ratios and no verdicts.
 
-        With --fail-on the exit code is 1 where a point is slower, and 4 where the launches can show that of none.""",
+        The exit code is 1 where a point failed; with --fail-on also where one is slower, and 4 where the launches can
+        show that of none.""",
         options="volley.compare.options.CompareOptions",
         run=Lazy("volley.compare.command.compare"),
         examples=(

@@ -10,7 +10,7 @@ from volley.compare import page
 from volley.compare.comparison import Comparison, compare_all, read_sides
 from volley.compare.live import measure, variants_of
 from volley.compare.options import MAX_SIDES, CompareOptions, ReferencesOptions
-from volley.errors import EXIT_GOOD, UserError
+from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.files import refuse_existing, refuse_input
 from volley.records.records_file import read_runs
 from volley.records.saved_runs import own_references
@@ -48,7 +48,8 @@ def compare(options: CompareOptions) -> int:
         files = [attached(side.file) for side in sides if Path(side.file).is_file()]
         reports = [page.report(each, full=True) for each in comparisons]
         write(options.page, form, Sections(page.title(sides), reports, files), quiet=options.output.quiet)
-    return worst([code, *(_judge(each, options) for each in comparisons)])
+    failed = EXIT_FAILED if any(side.failed for side in sides) else EXIT_GOOD
+    return worst([code, failed, *(_judge(each, options) for each in comparisons)])
 
 
 def _check(options: CompareOptions) -> None:

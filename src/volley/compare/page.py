@@ -60,7 +60,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
     differ = _environment_notes(environments, comparison.letter, full=full) if first.logs else ()
     found = headline(comparison) if comparison.comparisons == 1 else f"{comparison.letter}: {headline(comparison)}"
     return Report(
-        heading=[found, *_sides(comparison)],
+        heading=[*_failed(comparison), found, *_sides(comparison)],
         tables=[
             *([_parts(comparison, full=full)] if comparison.parts else []),
             *_points(comparison, full=full),
@@ -89,6 +89,12 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 
 
 # ------------------------------------------------------------------------------------------------------ headline
+
+
+def _failed(comparison: Comparison) -> Iterator[str]:
+    for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
+        if side.failed:
+            yield f"FAILED: {count(side.failed, 'point')} of {letter}: volley show {side.name}"
 
 
 def title(sides: Sequence[Side]) -> str:
@@ -126,7 +132,7 @@ def _are(number: int) -> str:
 
 
 def _series_headline(series: str, changed: Integers, comparison: Comparison) -> str:
-    """``aware is 5.1 % slower at 7 of 9 points (8 B to 64 MiB)``, or ``slower at 1 and faster at 2 of 9 points``."""
+    """``aware is 1.6 to 5.1 % slower at 7 of 9 points (8 B to 64 MiB)``, or ``slower at 1 and faster at 2 of 9``."""
     at = [comparison.at[point] for point in changed.tolist()]
     try:
         sizes = sorted(at, key=parse_size)
@@ -139,7 +145,11 @@ def _series_headline(series: str, changed: Integers, comparison: Comparison) -> 
     slower = np.count_nonzero(ratios > 1)
     if slower not in (0, changed.size):
         return f"{series} is slower at {slower} and faster at {changed.size - slower} {of}"
-    how = f"{series} is {slower_or_faster(float(np.median(ratios)))}"
+    ends = sorted((float(np.min(ratios)), float(np.max(ratios))), key=lambda ratio: max(ratio, 1 / ratio))
+    least, most = map(slower_or_faster, ends)
+    number, _, unit = least.partition(" ")
+    least = number if most.endswith(f" {unit}") else least.rpartition(" ")[0]  # the unit stands once
+    how = f"{series} is {most if most.startswith(f'{least} ') else f'{least} to {most}'}"
     return f"{how} at {changed.size} {of}" if points > 1 else f"{how} at {where}" if where else how
 
 
@@ -400,10 +410,8 @@ _TIME = Quantity("time", "µs", lambda time: time)
 
 def _notes(comparison: Comparison) -> Iterator[Note]:
     for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
-        if side.failed or side.incomplete:
-            parts = [f"{count(side.failed, 'point')} failed"] if side.failed else []
-            parts += [f"{count(side.incomplete, 'launch')} ended early"] if side.incomplete else []
-            yield Note("error", f"{letter}: {join_words(parts)}: volley show {side.name}")
+        if side.incomplete:
+            yield Note("error", f"{letter}: {count(side.incomplete, 'launch')} ended early: volley show {side.name}")
     for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
         if keys and not comparison.first.reference:
             yield Note("missing", f"only in {letter}: {comparison.missing(keys)}")
