@@ -291,9 +291,9 @@ class Comparison:
 
     @cached_property
     def lost(self) -> list[str]:
-        """Why the second run cannot pass a check: it has failed points or incomplete launches, or lacks points."""
+        """Why no check can pass: a run has failed points, or the second one incomplete launches, or it lacks points."""
         second = self.second
-        found = [f"{count(second.failed, 'point')} of {second.name} failed"] if second.failed else []
+        found = [f"{count(side.failed, 'point')} of {side.name} failed" for side in (self.first, second) if side.failed]
         if second.incomplete:
             found.append(f"{second.name} has {count(second.incomplete, 'incomplete launch')}")
         return [*found, f"{second.name} lacks {self.missing(self.only[0])}"] if self.only[0] else found

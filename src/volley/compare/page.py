@@ -220,7 +220,7 @@ def too_few(comparison: Comparison) -> str:
             again = f"A again with {first[0]}, and {comparison.letter} with {second[0]}"
     one, other = map(_launches, comparison.differences.launches)
     return (
-        f"only {needed} or more launches of each run can show a change (A: {one}; {comparison.letter}: {other}): "
+        f"{needed} launches of each run can show a change, these are too few (A: {one}; {comparison.letter}: {other}): "
         f"measure {again}, or use --live"
     )
 

@@ -143,7 +143,7 @@ class Differences:
 
 @lru_cache(maxsize=256)
 def can_decide(first: int, second: int, *, paired: bool = False, comparisons: int = 1) -> bool:
-    """Return whether this many launches can show a change: 6 and 6 can, 5 and 5 cannot; 7 pairs can, 6 cannot."""
+    """Return whether so many launches can show a change: 6 and 6 or 4 and 6 can, 5 and 5 cannot; 7 pairs, 6 not."""
     level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
     if paired:
         return 2.0 ** (1 - first) <= level
