@@ -120,7 +120,7 @@ def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:
 
 @pytest.mark.parametrize(
     ("transport", "code", "verdict"),
-    [("host", 0, "of two nodes nobody can say which one is slow"), ("host+flip", 1, "wrong data arrived")],
+    [("host", 0, "of 2 nodes nobody can say which one is slow"), ("host+flip", 1, "wrong data arrived")],
 )
 def test_srun_starts_a_check_of_two_nodes(volley: Volley, transport: str, code: int, verdict: str) -> None:
     records = str(volley.folder / "r.jsonl")
