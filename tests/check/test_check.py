@@ -127,8 +127,8 @@ def test_an_inventory() -> None:
     assert (found.status, found.said, found.nodes) == ("FAIL", "no NIC mlx5_0", ("cn1",))
     poor = Seen(node="cn2", cpu="Xeon", gpus=["A100"], nvlinks=[17], nics=("mlx5_0",), memory_bytes=1 << 29)
     assert [each.said for each in inventory.by_inventory(asked, [whole, poor], AGAIN)] == [
-        "no rank ran there", "its processor is Xeon, not EPYC", "1 GPU of 2", "kind of GPU: A100, not H100",
-        "GPU 0: 17 of 18 NVLinks active", "0 of 1 GiB of memory",
+        "no rank ran there", "its processor is Xeon, not EPYC", "it has 1 GPU, the inventory says 2",
+        "kind of GPU: A100, not H100", "GPU 0: 17 of 18 NVLinks active", "0 of 1 GiB of memory",
     ]  # fmt: skip
     assert "do not contain" in [*inventory.by_inventory(asked, [Seen(node="cn1", cpu="EPYC")], AGAIN)][-1].said
     (found,) = inventory.by_inventory(msgspec.structs.replace(asked, nodes="cn1"), [whole], AGAIN)
@@ -137,7 +137,7 @@ def test_an_inventory() -> None:
     none = Inventory(gpus=0)
     seen = (whole, msgspec.structs.replace(whole, gpus=[]), msgspec.structs.replace(whole, gpus=None))
     assert [(each.status, each.said) for one in seen for each in inventory.by_inventory(none, [one], AGAIN)] == [
-        ("FAIL", "2 GPUs, and none must be there"),
+        ("FAIL", "it has 2 GPUs, the inventory says 0"),
         ("PASS", "all is as it must be: no GPU"),
         ("UNDECIDED", "the records of this check do not contain: GPUs"),
     ]
@@ -526,6 +526,7 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
             r"unknown field 'gpuz'; .* is one, and it may have nodes, cpu, gpus,",
         ),
         ("--inventory", '{"gpus": "two"}', "gpus must be a whole number, and is text; "),
+        ("--inventory", '{"gpu":1', "is not an inventory: it ends within a value; "),
         ("--expect", "{", "it ends within a value; --learn makes one"),
     ],
 )
@@ -669,7 +670,9 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     capsys.readouterr()
     assert not command._learn(tmp_path / "busy", good, judged())
     assert not (tmp_path / "busy").exists()
-    assert f"nothing was learned: {why}; check again" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"nothing was learned: {why}; check again" in said
+    assert "the exit code is 4, because" in said
     assert command._learn(tmp_path / "busy", good, judged("--force"))
     assert f"{why}: {limits.TOO_LONG}" in capsys.readouterr().err
 
@@ -701,6 +704,8 @@ def test_what_is_recommended_has_the_options_of_the_check() -> None:
     assert again.longer == f"{again()} --budget 60"
     assert again.learn == f"volley check {kept} --expect FILE --learn"
     assert again("--inventory", "other") == f"volley check {kept} --inventory other"
+    learning = Again(COMMAND.parse(["--expect", "new.json", "--learn"]).typed)
+    assert (learning(), learning.learn) == ("volley check", "volley check --expect new.json --learn")
 
 
 def test_a_busy_machine_is_reported_and_not_judged() -> None:

@@ -464,6 +464,9 @@ def test_of_long_lists_the_difference_is_told_in_words() -> None:
         "differs: TURNED: the same in another order",
         f"differs: SHORTER: only A has …{names[0][-39:]}",
     ]
+    without = environment_differences(*(launches(1, environment=each) for each in ({}, {"HOME": names[0]})))
+    (said,) = page._environment_notes(without, "C", full=False)
+    assert said.text == f"differs: HOME: not set → …{names[0][-39:]}"
     whole = [note.text for note in page._environment_notes(found, "C", full=True)]
     assert whole[0] == f"differs: LONGER: {', '.join(names)} → {lists['LONGER']}"
 

@@ -197,6 +197,15 @@ def test_a_replay_without_any_call_names_those_that_it_leaves_out(tmp_path: Path
         jobs(ReplayOptions(trace=(str(tmp_path / "t"),)), JobContext(About()))
 
 
+def test_a_trace_without_calls_has_no_time() -> None:
+    trace = Trace(TraceInfo(), [a_rank(0, 1, [call("Finalize", 1, 1)])])
+    heading = explanation(trace, resolve(trace)).heading
+    assert "1 rank, no call was recorded between MPI_Init and MPI_Finalize" in heading[0]
+    trace.ranks[0].header["state"] = 1
+    (line,) = roll_call(trace, 0.2)
+    assert line.endswith(" for less than 1 s")
+
+
 def test_calls_that_tell_of_no_partner_are_not_called_mpi_itself() -> None:
     """A rank waits 9 ms in MPI_Probe and 8 ms in MPI_Win_fence; 3 ms of polls were only counted."""
     calls = [call("Probe", 1, 10, peer=1), call("Recv", 10, 11, peer=1), call("Win_fence", 12, 20)]

@@ -179,6 +179,7 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
         said = f"{file}: nothing was learned, because this check did not pass"
     elif (busy := judged.without_core) and not judged.options.output.force:
         said = f"{file}: nothing was learned: {busy}; check again while nothing else runs here, or add --force"
+        said += "; the exit code is 4, because what --learn asks for was not done"
     else:
         said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
         said += f"\nvolley: {busy}: {limits.TOO_LONG}" if busy else ""

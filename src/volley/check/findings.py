@@ -45,6 +45,8 @@ class Again:
     def __call__(self, *more: str, without: Sequence[str] = ()) -> str:
         """Return the command with ``more`` options; without some, and without those that ``more`` names."""
         left_out = {"--from", "--budget", "--learn", *without, *(word for word in more if word.startswith("--"))}
+        if any(words[0] == "--learn" for words in self.asked):  # nothing may be in the file yet
+            left_out.add("--expect")
         kept = (command_again.written(words) for words in self.asked if words[0] not in left_out)
         return shlex.join(["volley", "check", *chain.from_iterable(kept), *more])
 
@@ -117,7 +119,7 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     slow = [part for part in judgement.bad if part.state == "slow" and part.ranks]
     cores = join_few([f"rank {rank}" for part in slow for rank in part.ranks], NAMED)
     seen = f"; {cores}: {_percent(max(part.slower or 0 for part in slow))} slower than the others" if slow else ""
-    why = f"the data of {ranks} is correct{seen}; the speed of single cores is not judged"
+    why = f"the data of {ranks} is correct{seen}; the speed of single ranks is not judged"
     return finding(status="NOT JUDGED", said=why, remedy=f"{LEARN}: {again.learn}")
 
 

@@ -110,6 +110,7 @@ def read(path: Path, kind: type[T], option: str, what: str, hint: str) -> T:
     document = b""
     try:
         document = path.read_bytes()
+        msgspec.json.decode(document)  # that it was cut is told before a wrong type
         return msgspec.json.decode(document, type=kind)
     except FileNotFoundError:
         raise UserError(f"{option} {path}: there is no such file; {hint}") from None

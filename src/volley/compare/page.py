@@ -464,13 +464,18 @@ def _in_words(name: str) -> str:
 
 def _change_of_lists(each: EnvironmentDifference, letter: str) -> str:
     """Say how two long lists differ: what only one of them has, or that only their order differs."""
+    if "not set" in (each.first, each.second):
+        return " → ".join(map(_end_of, (each.first, each.second)))
     first, second = (dict.fromkeys(filter(None, _BETWEEN.split(value))) for value in (each.first, each.second))
     parts = []
     for side, here, there in (("A", first, second), (letter, second, first)):
         only = [item for item in here if item not in there]
-        ends = (item if len(item) <= MAX_LETTERS else f"…{item[1 - MAX_LETTERS :]}" for item in only)
-        parts += [f"only {side} has {join_few(ends, 3)}"] if only else []
+        parts += [f"only {side} has {join_few(map(_end_of, only), 3)}"] if only else []
     return "; ".join(parts) or "the same in another order"
+
+
+def _end_of(item: str) -> str:
+    return item if len(item) <= MAX_LETTERS else f"…{item[1 - MAX_LETTERS :]}"
 
 
 # ---------------------------------------------------------------------------------------------------------- data

@@ -47,7 +47,7 @@ def wrong(asked: Inventory, seen: Seen) -> Iterator[tuple[str, list[str] | None]
         yield "processor", [f"its processor is {seen.cpu}, not {asked.cpu}"] * (seen.cpu != asked.cpu)
     gpus, links, nics, memory = seen.gpus, seen.nvlinks, seen.nics, seen.memory_bytes
     if asked.gpus is not None:
-        said = [f"{count(len(gpus or ()), 'GPU')}{f' of {asked.gpus}' if asked.gpus else ', and none must be there'}"]
+        said = [f"it has {count(len(gpus or ()), 'GPU')}, the inventory says {asked.gpus}"]
         name = "GPUs" if asked.gpus or gpus is None else "no GPU"
         yield name, None if gpus is None else said * (len(gpus) != asked.gpus)
     if asked.gpu:

@@ -104,8 +104,9 @@ def explanation(trace: Trace, calls: Calls) -> Report:
     staged = _staged_calls(trace, times, copied)
     longest_s = max(each.total_s for each in times.ranks)
     command = " ".join(trace.info.command) or trace.name
+    span = f"{format_time(longest_s)} from MPI_Init to" if longest_s else "no call was recorded between MPI_Init and"
     heading = [
-        f"{command}: {count(len(times.ranks), 'rank')}, {format_time(longest_s)} from MPI_Init to {_last(trace)}",
+        f"{command}: {count(len(times.ranks), 'rank')}, {span} {_last(trace)}",
         f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(map(_mpi, trace.ranks)))}",
     ]
     hangs = trace.info.ended_s is None and any(each.open_s for each in times.ranks)  # nobody knows for how long

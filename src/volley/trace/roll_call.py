@@ -30,7 +30,8 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
         since = sorted(
             max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None and now_s is not None
         )
-        spans = list(dict.fromkeys(format_duration(s) for s in (since[:1] + since[-1:])))
+        ends = since[:1] + since[-1:]
+        spans = list(dict.fromkeys(format_duration(s) if s >= 0.5 else "less than 1 s" for s in ends))
         did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
         lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}")
     if trace.missing:

@@ -331,7 +331,9 @@ def overview(result: PointSeries) -> Overview | None:
     few = len(points) < MIN_POINTS and len({point.size_bytes for point in points}) < MIN_SIZES
     if rows < 2 or (operations == 1 and few):
         return None
-    return Overview(certainty(result), _summary_table(result, points))
+    plan = result.series.plan
+    more = "; --full shows the percentiles" if plan and plan.sampling.tail else ""
+    return Overview(certainty(result) + more, _summary_table(result, points))
 
 
 def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
