@@ -327,7 +327,10 @@ def test_a_series_says_how_long_its_launches_took() -> None:
     assert series.span_s == 16.5
     assert over_launches(2, series) == "2 launches in 16 s"
     logs[0].end = End(status="complete", elapsed_s=0.4)
-    assert over_launches(3, series_of(logs[:1])[0]) == "3 launches in less than 1 s"
+    assert over_launches(1, series_of(logs[:1])[0]) == "1 launch in less than 1 s"
+    logs[1].end = None
+    cut = over_launches(2, series_of(logs)[0])
+    assert cut == "2 launches, 1 of them incomplete, the rest in less than 1 s"
     assert logs[0].run
     logs[0].run = replace(logs[0].run, started_at="yesterday")
     (series,) = series_of(logs[:1])

@@ -117,7 +117,8 @@ def over_launches(launches: int, series: LaunchSeries) -> str:
     if series.span_s is None:
         return count(launches, "launch")
     time = format_duration(series.span_s) if series.span_s >= 1 else "less than 1 s"
-    return f"{count(launches, 'launch')} in {time}"
+    cut = launches - sum(log.end is not None for log in series.logs)
+    return f"{count(launches, 'launch')}{f', {cut} of them incomplete, the rest' * (cut > 0)} in {time}"
 
 
 @dataclass(frozen=True)
