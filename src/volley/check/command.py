@@ -446,5 +446,6 @@ def for_batch(words: Sequence[str], nodes: int, gpus: int | None) -> tuple[Bench
     yardsticks = _read(asked, asked.job.hosts)
     if asked.job.ranks is None and nodes > 1:
         asked = replace(asked, job=replace(asked.job, ranks=nodes * (gpus or 1)))
-    jobs = cluster.Measured(yardsticks.map, asked.budget or CLUSTER_S).jobs
-    return replace(RANKS, command=COMMAND.name, jobs=jobs), asked
+    budget_s = asked.budget or (MACHINE_S if nodes == 1 else CLUSTER_S)
+    jobs = cluster.Measured(yardsticks.map, budget_s).jobs
+    return replace(RANKS, command=COMMAND.name, jobs=jobs), replace(asked, budget=budget_s)
