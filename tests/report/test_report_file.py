@@ -194,7 +194,7 @@ def test_a_comparison_becomes_a_page(tmp_path: Path) -> None:
     assert len(curves) == 2 * len(ratios) == 28
     assert all(",".join(line.split(",")[3:5]).strip(",") for line in (*ratios, *curves))  # each has its interval
     said = " ".join(page.texts)
-    for text in ("CHANGED: aware is 1.86 × faster", "1.94 × faster", "undecided: needs", "THRESH: not set → 8"):
+    for text in ("CHANGED: aware is 1.73 to 1.94 × faster", "1.94 × faster", "undecided: needs", "THRESH: not set → 8"):
         assert text in said
     assert len([each for each in page.found("a") if "download" in each]) == 2
 
