@@ -40,7 +40,8 @@ const TransportEntry* threaded_or_known(std::string_view name) {
 
 std::string list_of(const std::vector<int>& cpus) {
   std::string text;
-  for (const int cpu : cpus) text += (text.empty() ? "" : ",") + std::to_string(cpu);
+  for (const int cpu : cpus) text += std::to_string(cpu) + ",";
+  if (!text.empty()) text.pop_back();
   return text;
 }
 
