@@ -399,8 +399,10 @@ static void enter_thread(void) {
   mine.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
-static void* driver;  // of CUDA, if the program has loaded it
-static int (*attribute)(void*, int, uint64_t);  // cuPointerGetAttribute (CUDA driver API, "Unified Addressing")
+// Functions of the CUDA driver API, if the program has loaded it; those of the GPU until it is known.
+static int (*attribute)(void*, int, uint64_t);  // cuPointerGetAttribute
+static int (*current_gpu)(int*);                // cuCtxGetDevice
+static int (*uuid_of)(uint8_t*, int);           // cuDeviceGetUuid
 
 static int number_of_libraries(struct dl_phdr_info* info, size_t size, void* number) {
   (void)size;
@@ -415,8 +417,11 @@ static void look_for_cuda(void) {
   dl_iterate_phdr(number_of_libraries, &now);
   if (attribute != NULL || now == loaded) return;
   loaded = now;
-  driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver != NULL) attribute = (int (*)(void*, int, uint64_t))dlsym(driver, "cuPointerGetAttribute");
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == NULL) return;
+  attribute = (int (*)(void*, int, uint64_t))dlsym(driver, "cuPointerGetAttribute");
+  uuid_of = (int (*)(uint8_t*, int))dlsym(driver, "cuDeviceGetUuid");
+  if (uuid_of != NULL) current_gpu = (int (*)(int*))dlsym(driver, "cuCtxGetDevice");
 }
 
 static void sample(uint64_t at, bool in_mpi) {
@@ -526,13 +531,6 @@ static int size_of(Word type) {
   return sizes[place].bytes = bytes;
 }
 
-static void know_gpu(void) {
-  int (*const current)(int*) = (int (*)(int*))dlsym(driver, "cuCtxGetDevice");
-  int (*const uuid)(uint8_t*, int) = (int (*)(uint8_t*, int))dlsym(driver, "cuDeviceGetUuid");
-  int gpu;
-  if (current != NULL && uuid != NULL && current(&gpu) == 0) uuid(header->gpu, gpu);
-}
-
 static struct {
   uint64_t block;
   bool device;
@@ -545,7 +543,11 @@ static bool on_device(Word address) {
   unsigned kind = 0;
   enum { MEMORY_TYPE = 2, ON_DEVICE = 2 };
   blocks[place].block = block;
-  if (header->gpu[0] == 0) know_gpu();
+  int gpu;
+  if (current_gpu != NULL && current_gpu(&gpu) == 0) {
+    uuid_of(header->gpu, gpu);
+    current_gpu = NULL;
+  }
   return blocks[place].device = attribute(&kind, MEMORY_TYPE, (uint64_t)address) == 0 && kind == ON_DEVICE;
 }
 

@@ -144,6 +144,14 @@ int cuPointerGetAttribute(void* data, int attribute, unsigned long long address)
   *(unsigned*)data = 2;  // CU_MEMORYTYPE_DEVICE
   return attribute == 2 && address >> 40 == 0x70 ? 0 : 1;
 }
+int cuCtxGetDevice(int* gpu) {
+  *gpu = 3;
+  return 0;
+}
+int cuDeviceGetUuid(unsigned char* uuid, int gpu) {
+  for (int i = 0; i < 16; ++i) uuid[i] = gpu;
+  return 0;
+}
 """
 
 
@@ -156,7 +164,9 @@ def test_buffers_in_gpu_memory_are_told_from_others(program: Path, tmp_path: Pat
         "record", "-o", str(trace), "--", *mpirun(2, program, "device"), env={"LD_LIBRARY_PATH": str(tmp_path)}
     )
     assert code == 0, err
-    by_rank = [{n: int(c["on_device"]) for n, c in rank.counted().items()} for rank in read_trace(str(trace)).ranks]
+    ranks = read_trace(str(trace)).ranks
+    assert [rank.gpu for rank in ranks] == ["03" * 16] * 2
+    by_rank = [{n: int(c["on_device"]) for n, c in rank.counted().items()} for rank in ranks]
     assert by_rank[0]["Send"] == 10
     assert by_rank[1]["Recv"] == 0
     assert [each["Allreduce"] for each in by_rank] == [1, 1]
