@@ -80,6 +80,6 @@ def by_line_rate(
         if finding.status != "NOT JUDGED" or share < OF_LINE_RATE:
             yield finding
             continue
-        said = f"{share:.0%} of the line rate between the nodes; less than {OF_LINE_RATE:.0%} would not pass"
-        said = said.replace("%", " %")
+        said = f"{share * 100:.0f} % of the line rate between the nodes"
+        said += f"; less than {OF_LINE_RATE * 100:.0f} % would not pass"
         yield msgspec.structs.replace(finding, status="PASS", said=said, evidence="line rate", remedy="")

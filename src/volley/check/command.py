@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,7 +33,7 @@ from volley.machine.finding import Verdict, exit_code, in_order
 from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
-from volley.machine.transports import TRANSPORTS, without_fault
+from volley.machine.transports import TRANSPORTS, meant, without_fault
 from volley.records import command_again
 from volley.records.launch_series import refuse_unlike, series_of, way_key
 from volley.records.records_file import Writer, open_writer, read_runs, without_repeats
@@ -382,16 +382,11 @@ def _of_kept(options: CheckOptions, yardsticks: Yardsticks) -> int:
     if unused := [name for name in ("--budget", "--hosts", "--ranks") if name in given]:
         raise UserError(f"--from measures nothing: leave out {join_words(unused)}")
     for name in options.transport:
-        if not _meant(without_fault(name), TRANSPORTS):
+        if (plain := without_fault(name)) != "all" and not meant(plain, TRANSPORTS):
             guess = " ".join(filter(None, (";", did_you_mean(name, TRANSPORTS))))
             raise UserError(f"there is no transport {escape_controls(name)!r}{guess} volley transports lists them")
     kept = [log for name in dict.fromkeys(options.records) for log in read_runs(name, BENCHMARKS)]
     return _of_records(without_repeats(kept, quiet=options.output.quiet), options, yardsticks)
-
-
-def _meant(name: str, transports: Iterable[str]) -> bool:
-    """Return whether ``-t NAME`` means one of these: its name, or a part of it."""
-    return name == "all" or any(name in (each, *each.split("/")) for each in transports)
 
 
 def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yardsticks) -> int:
@@ -420,7 +415,7 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         of_layers += [(layer, benchmark, those)] if those else []
         absent += [] if those else [layer.name]
     held = {name for log in logs if log.run for name in log.run.plan.transports}
-    unmeasured = [name for name in options.transport if not _meant(name, held)]
+    unmeasured = [name for name in options.transport if name != "all" and not meant(name, held)]
     status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured else "NOT JUDGED"
     missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy=again())
     found = [missing(layer=each) for each in absent + unmeasured]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 TRANSPORTS = {
@@ -80,6 +80,15 @@ def through_host(transport: str) -> bool:
 def have_threads(words: Iterable[str]) -> bool:
     """Return whether these words of ``--transport``, or names, ask for several threads of a rank that call MPI."""
     return any("threads" in word.split("/") for word in words)
+
+
+def meant(word: str, transports: Collection[str]) -> list[str]:
+    """Return which of these a word of ``--transport`` means: the one of this name, else all with it in their names.
+
+    >>> meant("put", ["host", "host/put", "put", "put/fence"]), meant("host", ["host/put", "put"])
+    (['put'], ['host/put'])
+    """
+    return [word] if word in transports else [each for each in transports if word in each.split("/")]
 
 
 def without_fault(transport: str) -> str:

@@ -21,7 +21,7 @@ from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import LAUNCHERS, PAIR
 from volley.launch.start import left_over
 from volley.machine.nvidia_driver import gpu_count
-from volley.machine.transports import have_threads, without_fault
+from volley.machine.transports import have_threads, meant, without_fault
 from volley.records.plan import OUT_OF_TIME, Plan, Sampling
 from volley.records.record_types import COMMON
 from volley.records.run_log import RunLog
@@ -258,8 +258,7 @@ def choose_transports(
     faulty = {f"{each.name}+{fault.name}" for each in known for fault in context.about.faults}
     chosen: dict[str, None] = {}
     for name in asked or usual or [each.name for each in known if each.usual]:
-        family = [member for member in names if name in member.split("/")]
-        found = [name] if name in faulty.union(names) else family
+        found = [name] if name in faulty else meant(name, names)
         if name == "all":  # beside threads MPI is started in another way, which changes the others
             found = [each for each in names if not have_threads([each])]
         others = [each.name for each in context.about.transports if name in (each.name, *each.name.split("/"))]

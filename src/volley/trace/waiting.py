@@ -98,7 +98,7 @@ class Split:
     def total_s(self) -> float:
         return sum(each.total_s for each in self.ranks)
 
-    @property
+    @cached_property
     def told(self) -> dict[str, tuple[int, float]]:
         """Of the calls of all ranks that are split, by name: how many, and their time in s."""
         numbers = added({name: number for name, (number, _) in each.told.items()} for each in self.ranks)
