@@ -119,3 +119,25 @@ def test_a_step_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pyte
             tokens, tmp_path / "log", title="a step", environment=os.environ, folder=tmp_path, limit_s=0.2
         )
     assert not (tmp_path / "survived").exists()
+
+
+_WITH_A_FOLDER = """
+import sys
+from pathlib import Path
+from volley.machine.signals import temporary_folder
+with temporary_folder(Path(sys.argv[1])) as folder:
+    Path(folder, "file").touch()
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_temporary_folder_goes_with_its_process(tmp_path: Path, killed: bool) -> None:
+    words = [sys.executable, "-c", _WITH_A_FOLDER, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        assert [each.name for each in tmp_path.glob("*/*")] == ["file"]
+        if killed:
+            process.kill()
+    until(lambda: not any(tmp_path.iterdir()), "the folder stays")

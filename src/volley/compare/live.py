@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ from volley.compare.comparison import Side, compare_all, letter
 from volley.compare.options import MAX_SIDES
 from volley.document import UNREADABLE
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
-from volley.machine.signals import Child, Stop, typed_name
+from volley.machine.signals import Child, Stop, temporary_folder, typed_name
 from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
 from volley.records.records_file import encode_line, open_writer, parse_runs
@@ -170,7 +169,7 @@ def _in_turn(variants: Sequence[Variant], rounds: int, stop: Stop, what: str) ->
     with announced() as others:  # what each launch says of them is not shown
         if others and what:
             _say(others)
-    with TemporaryDirectory(prefix="volley-") as folder:
+    with temporary_folder() as folder:
         for number in range(1, rounds + 1):
             for place, which in enumerate(random.sample(range(len(variants)), len(variants)), start=1):
                 if what:

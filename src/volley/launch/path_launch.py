@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ from volley.launch.engine import About
 from volley.launch.preflight import Trials
 from volley.machine import nccl_words, path_words, paths
 from volley.machine.paths import BY_PEER_ACCESS, LARGEST_TRIED, LIKE_HOST, LaunchPaths, PathCounts, RunPath
+from volley.machine.signals import temporary_folder
 from volley.records.plan import Plan
 
 USUAL_SIZES = (8, 1 << 16, 1 << 22)
@@ -69,7 +69,7 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
     )
     usual = trials.start.patience
     patience = replace(usual, most_s=min(usual.most_s, max(usual.start_s, _SHORTEST_START_S)))
-    with tempfile.TemporaryDirectory(prefix="volley-path-") as folder:
+    with temporary_folder() as folder:
         environment = {**trials.start.environment, **path_words.VARIABLES, **nccl_words.to_files_in(folder)}
         start = replace(trials.start, environment=environment, patience=patience)
         records, ending = preflight.send(small, replace(trials, start=start))

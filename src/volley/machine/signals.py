@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -241,6 +242,22 @@ class ChildGuard:
         if self._shell:
             self._shell.kill()
             self._shell.communicate()
+
+
+@contextlib.contextmanager
+def temporary_folder(within: Path | None = None) -> Iterator[str]:
+    """A folder for temporary files that is removed when the context ends, or this process in any way.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(within or tempfile.gettempdir(), f"volley-{os.urandom(8).hex()}")
+        with deferred():  # a signal leaves no shell without an owner
+            stack.callback(ChildGuard(str(folder)).close)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(0o700)
+        yield str(folder)
 
 
 GRACE_S = 5.0

@@ -23,6 +23,7 @@ from volley.machine.cuda_driver import load
 from volley.machine.facts import DriverFacts, LimitsFacts, SurroundingsFacts, SystemFacts, Xid
 from volley.machine.packages import os_release
 from volley.machine.settings import control_groups
+from volley.machine.signals import temporary_folder
 from volley.machine.sysfs import ROOT, names, number, pci_address, word
 from volley.text import clean
 
@@ -128,7 +129,7 @@ def other_folders() -> list[str]:
 def _try_folder(folder: Path) -> tuple[str | None, str | None]:
     """Return what happened when a megabyte was written in a folder, and when a program in it was started."""
     try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix="volley-doctor-") as name:
+        with temporary_folder(folder) as name:
             script = Path(name, "script")
             script.write_bytes(b"#!/bin/sh\n#" + bytes(_SHM_BYTES))
             script.chmod(0o700)

@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -56,7 +55,7 @@ from volley.machine.mpi_words import SETTING, names_setting, without_component
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.paths import RunPath
 from volley.machine.place import OF_JOBS, without_needless
-from volley.machine.signals import Stop
+from volley.machine.signals import Stop, temporary_folder
 from volley.machine.sysfs import word
 from volley.machine.variables import SECRET, misspelt, names_no_device
 from volley.records.records_file import LineReader
@@ -241,7 +240,7 @@ def nccl(job: JobOptions) -> NcclFacts:
         if cuda_gpu_count() < 2:
             raise Skip("CUDA does not see two GPUs")
     transports = _on_gpus("nccl")
-    with tempfile.TemporaryDirectory(prefix="volley-doctor-") as folder:
+    with temporary_folder() as folder:
         os.environ.update(nccl_words.to_files_in(folder))
         done = _send(transports, DEVICE_SIZES, job)
         said = nccl_words.said_in(folder)
