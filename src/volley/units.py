@@ -167,10 +167,16 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Return the largest unit in which a time is 1 or more, and the factor from s to it."""
+    power = next((power for power in range(3) if seconds >= 1000.0**-power), 3) if seconds else 0
+    return ("s", "ms", "µs", "ns")[power], 1000.0**power
+
+
 def format_time(seconds: float) -> str:
     """Format a measured time with three digits: ``1.10 ms``."""
-    power = next((power for power in range(3) if seconds >= 1000.0**-power), 3) if seconds else 0
-    return f"{format_sig(seconds * 1000**power, 3)} {('s', 'ms', 'µs', 'ns')[power]}"
+    unit, factor = time_unit(seconds)
+    return f"{format_sig(seconds * factor, 3)} {unit}"
 
 
 def round_up(value: float) -> str:

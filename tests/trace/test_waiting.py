@@ -18,7 +18,9 @@ from volley.launch.engine import About
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
+from volley.report import html
 from volley.report.model import Details
+from volley.report.vega_lite import specification
 from volley.run.jobs import JobContext
 from volley.run.render import render_reports
 from volley.trace.explain import explanation
@@ -228,6 +230,20 @@ def test_short_times_and_small_shares_have_their_units_and_no_row_of_zeros() -> 
     assert " 300 ns " in out.getvalue()
     assert "<0.01" in out.getvalue()
     assert "0.00" not in out.getvalue()
+
+
+def test_a_page_has_each_table_once_and_a_timeline_with_round_times() -> None:
+    calls = [call("Send", 0, 0.0123, peer=1), call("Finalize", 0.0456, 0.0457)]
+    trace = Trace(TraceInfo(), [a_rank(0, 2, calls), a_rank(1, 2, [call("Recv", 0, 0.0123, peer=0), calls[1]])])
+    report = explanation(trace, resolve(trace))
+    html.render("a page", [report], [()], [], out := io.StringIO())
+    assert out.getvalue().count("<caption>Time of each rank</caption>") == 1
+    timeline = report.charts[0]
+    assert timeline.x.unit == "µs"
+    axis = specification(timeline, "black", 400)["layer"][0]["encoding"]["x"]["axis"]
+    assert axis["values"] == [str(number) for number in range(0, 46, 5)]
+    shares = {mark.x: mark.value for mark in timeline.marks if mark.y == "0"}
+    assert [shares[time] for time in ("0", "12", "12.5", "45.5")] == pytest.approx([100, 60, 0, 20])
 
 
 def test_how_long_a_call_did_not_return_is_unknown_where_nobody_saw_the_end() -> None:

@@ -102,7 +102,7 @@ def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> d
         "charts": [_chart(chart, reports, narrow=narrow) for chart in report.charts],
         "narrow": narrow,
         "pictures": [(name, _link("image/svg+xml", with_dark_scheme(svg).encode())) for name, svg in pictures],
-        "tables": [_table(table) for table in report.tables],
+        "tables": [_table(each) for each in report.tables if not report.overview or each is not report.overview.table],
         "results": _table(_results(report.data)),
         "environment": _table(_environment(report)),
     }

@@ -23,6 +23,9 @@ MAX_SHOWN = len(COLOURS)
 MAX_LABELLED = 12
 """Heat maps of at most this many rows and columns have their numbers in the cells."""
 
+MOST_COLUMNS = 40
+"""Of more columns of a heat map every tenth has a label."""
+
 _LEAST_CONTRAST = 1.25
 """The colours of a heat map span at least this ratio, so that small differences look small."""
 
@@ -176,9 +179,10 @@ def _heat_map(chart: Chart, _ink: str, _alike: Sequence[Chart]) -> list[dict[str
     numbers = [mark.value for mark in chart.marks if mark.value is not None] or [0.0]
     lowest, highest = min(*numbers, max(numbers) / _LEAST_CONTRAST), max(numbers)
     labels = {"labelAngle": 0, "labelOverlap": "greedy", "labelSeparation": 4}
+    shown = columns[:: 10 if len(columns) > MOST_COLUMNS else 1]
     x, y = _category("x", _titled(chart.x)), _category("y", _titled(chart.y))
     ends: dict[str, Any] = {
-        "x": {**x, "sort": columns, "axis": {**labels, "titlePadding": 8, "orient": "top"}},
+        "x": {**x, "sort": columns, "axis": {**labels, "values": shown, "titlePadding": 8, "orient": "top"}},
         "y": {**y, "sort": rows, "axis": {**labels, "titlePadding": 8}},
     }
     legend = {"title": value.unit, "gradientLength": min(120, _height(chart) - 30), "tickCount": 4}

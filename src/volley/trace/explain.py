@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -45,7 +46,7 @@ from volley.text import count, escape_controls, grouped, join_few, join_words, m
 from volley.trace.options import ExplainOptions
 from volley.trace.roll_call import roll_call
 from volley.trace.waiting import LOST_CORE, ONLY_COUNTED, RankTime, Split, added, split
-from volley.units import approximate_size, format_sig, format_time
+from volley.units import approximate_size, format_sig, format_time, time_unit
 
 DOCUMENT_VERSION = 1
 _WORTH = 0.05
@@ -464,22 +465,25 @@ def _copy_tables(copied: list[Copies]) -> list[Table]:
 
 def _timeline(calls: Calls) -> Chart:
     """Return the share of the time in MPI, by rank and time since the first call after MPI_Init: a long phase in one
-    colour is a rank that waits."""
+    colour is a rank that waits.  Ten columns are a whole number of a unit."""
     first_s = min((float(each.begin_s.min()) for each in calls.ranks.values() if len(each.begin_s)), default=0.0)
     last_s = max((float(each.end_s.max()) for each in calls.ranks.values() if len(each.end_s)), default=0.0)
-    edges = np.linspace(first_s, max(last_s, first_s + 1e-6), _BINS + 1)
+    span_s = max(last_s - first_s, 1e-6)
+    widths_s = (digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5))
+    width_s = next(width_s for width_s in widths_s if width_s * _BINS >= span_s)
+    unit, factor = time_unit(10 * width_s)
+    edges = np.arange(math.ceil(span_s / width_s) + 1) * width_s
     marks = []
     for rank, each in calls.ranks.items():
         # The time in MPI up to a moment is a line with a knee at each begin and end.
         ends = np.maximum.accumulate(each.end_s)
-        knees = np.stack([each.begin_s, ends], 1).ravel()
+        knees = np.stack([each.begin_s, ends], 1).ravel() - first_s
         spent = np.stack([np.zeros_like(ends), ends - each.begin_s], 1).ravel().cumsum()
-        inside = np.diff(np.interp(edges, knees, spent)) if len(knees) else np.zeros(_BINS)
-        width = edges[1] - edges[0]
-        for number, value in enumerate(inside.tolist()):
-            since_s = float(edges[number] - first_s)
-            marks.append(Mark(format_sig(since_s, 4), str(rank), value=100 * min(value / width, 1.0)))
-    return Chart("heat map", "Timeline: time in MPI", Axis("time", "s"), Axis("rank"), marks, value=Axis("in MPI", "%"))
+        shares = np.diff(np.interp(edges, knees, spent)) / width_s if len(knees) else np.zeros(len(edges) - 1)
+        for since_s, share in zip(edges.tolist(), shares.tolist(), strict=False):
+            marks.append(Mark(f"{since_s * factor:g}", str(rank), value=100 * min(share, 1.0)))
+    in_mpi = Axis("in MPI", "%")
+    return Chart("heat map", "Timeline: time in MPI", Axis("time", unit), Axis("rank"), marks, value=in_mpi)
 
 
 def _partners(trace: Trace) -> Chart:
