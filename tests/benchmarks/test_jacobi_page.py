@@ -50,6 +50,12 @@ def test_what_varies_over_launches_by_more_than_was_asked_for_is_noisy() -> None
     assert said(*[0.9, 1.1] * 4) == [text]
 
 
+def test_a_column_of_times_has_the_unit_of_its_shortest() -> None:
+    (result,) = results([log(point(batch_s=[2e-6, *[3e-6] * 10]), point(transport="host/put"))])
+    units = {column.title: column.unit for table in nvidia.report(result).tables for column in table.columns}
+    assert [units[name] for name in ("iteration", "run", "first")] == ["ns", "µs", "µs"]
+
+
 @pytest.mark.parametrize(
     ("value", "written"),
     [

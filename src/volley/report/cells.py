@@ -12,10 +12,11 @@ from typing import Any
 from volley.report.model import EMPTY, Cell, Column, ColumnRows, Data, Mark, Row, Table
 from volley.statistics.estimates import Estimate
 from volley.text import escape_controls
-from volley.units import format_sig
+from volley.units import format_sig, time_unit
 
 UNITS = {
     "": ("", 1.0),
+    "ns": ("_s", 1e9),
     "µs": ("_s", 1e6),
     "GB/s": ("_Bps", 1e-9),
     "M/s": ("_per_s", 1e-6),
@@ -52,6 +53,12 @@ class Quantity:
 
     def column(self, **changes: Any) -> Column:
         return Column(self.name if self.title is None else self.title, self.unit, self.digits, **changes)
+
+    def suited(self, results: Iterable[Any]) -> Quantity:
+        """Return a time in the largest unit in which that of each result is 1 or more."""
+        found = (each.median if isinstance(each, Estimate) else each for each in map(self.of, results))
+        times_s = [each for each in found if each]
+        return replace(self, unit=time_unit(min(times_s))[0]) if times_s else self
 
     def cell(self, result: Any) -> Cell:
         value = self.of(result)

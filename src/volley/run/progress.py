@@ -15,7 +15,7 @@ from volley.records.run_log import RunLog
 from volley.run.jobs import Forecast, LaunchCount
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, grouped
-from volley.units import format_duration
+from volley.units import format_duration, format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -192,7 +192,7 @@ _MEASURING = "measuring"
 def describe(log: RunLog) -> str | None:
     """Return how long a launch and each of its steps took; ``None`` if it has no times."""
     steps = list(steps_of(log))
-    return f"launch {log.number}: {sum(step_s for _, step_s in steps):.2f} s: {_medians(steps)}" if steps else None
+    return f"launch {log.number}: {format_time(sum(s for _, s in steps))}: {_medians(steps)}" if steps else None
 
 
 def summarize(logs: Sequence[RunLog]) -> str | None:
@@ -202,13 +202,13 @@ def summarize(logs: Sequence[RunLog]) -> str | None:
         return None
     measuring, whole = (sum(s for name, s in steps if name in (which or name)) for which in ((_MEASURING,), ()))
     opened = [(each.transport, each.open_s) for log in logs for each in log.transports if each.open_s is not None]
-    text = f"{measuring / whole:.0%} of {whole:.2f} s was measuring; a launch: {_medians(steps)}"
+    text = f"{measuring / whole:.0%} of {format_time(whole)} was measuring; a launch: {_medians(steps)}"
     return f"{text}; opening {_medians(opened)}" if opened else text
 
 
 def _medians(steps: Sequence[tuple[str, float]]) -> str:
     by_name = grouped(steps, lambda step: step[0])
-    return ", ".join(f"{name} {median([s for _, s in those]):.2f} s" for name, those in by_name.items())
+    return ", ".join(f"{name} {format_time(median([s for _, s in those]))}" for name, those in by_name.items())
 
 
 def steps_of(log: RunLog) -> Iterator[tuple[str, float]]:

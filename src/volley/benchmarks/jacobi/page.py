@@ -103,7 +103,7 @@ DEVIATION = Quantity("deviation", "", attrgetter("point.deviation"), digits=3)
 def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
     wanted = (
         Quantity("residual", "", lambda each: Cell(None if each.residual is None else f"{each.residual:.6f}")),
-        ITERATION,
+        ITERATION.suited(solutions),
         PLUS_MINUS,
         UPDATES,
         Quantity("compulsory", "GB/s", attrgetter("compulsory_Bps")),
@@ -132,7 +132,7 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
     unit, group = ("µs", "parts of an iteration") if on_gpu else ("%", "of the ranks' time")
     spent = attrgetter("parts_s" if on_gpu else "shares")
     parts = [Quantity(part, unit, lambda each, part=part: spent(each).get(part), digits=3) for part in named]  # type: ignore[misc]
-    quantities = [*parts, RUN, FIRST, HALOS, COPY, DEVIATION]
+    quantities = [*parts, RUN.suited(solutions), FIRST.suited(solutions), HALOS, COPY, DEVIATION]
     groups = {**dict.fromkeys(named, group), FIRST.name: "cold start", HALOS.name: "cold start"}
     columns = [
         Column("transport", align="left"),
@@ -202,24 +202,20 @@ def _scaling_tables(chains: Sequence[Sequence[ScalingStep]]) -> Iterator[Table]:
         f"{one.solution.point.precision}"
         for one, *_ in chains
     ]
-    columns = [
-        Column("processes", align="left"),
-        ITERATION.column(),
-        UPDATES.column(),
-        Column("efficiency", "%"),
-        Column("excess over ideal", "µs"),
-    ]
+    efficiency, excess = Column("efficiency", "%"), Column("excess over ideal", "µs")
     for chain, title in zip(chains, _told_apart(titles, chains), strict=True):
+        iteration = ITERATION.suited(step.solution for step in chain)
         rows: list[Row] = [
             [
                 f"{step.solution.point.grid[0]} × {step.solution.point.grid[1]}",
-                ITERATION.cell(step.solution),
+                iteration.cell(step.solution),
                 UPDATES.cell(step.solution),
                 None if step.efficiency is None else f"{step.efficiency * 100:.1f}",
                 EMPTY if step is chain[0] else None if step.beyond_s is None else f"{step.beyond_s * 1e6:+.1f}",
             ]
             for step in chain
         ]
+        columns = [Column("processes", align="left"), iteration.column(), UPDATES.column(), efficiency, excess]
         yield Table(columns, rows, title, ["efficiency and ideal: relative to one process"])
 
 

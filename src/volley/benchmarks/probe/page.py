@@ -40,7 +40,7 @@ class StartStep:
     time: Estimate
 
 
-STEP_COLUMNS = (Quantity("time", "s", lambda step: step.time, digits=3), PLUS_MINUS)
+STEP_TIME = Quantity("time", "s", lambda step: step.time, digits=3)
 
 
 def _start(logs: Sequence[RunLog]) -> list[StartStep]:
@@ -66,7 +66,7 @@ def report(series: LaunchSeries) -> Report:
     ]
     table = Table(columns=[Column("available", align="left"), Column("what moves the bytes", align="left")], rows=rows)
     steps = _start(series.logs)
-    columns = with_bounds(STEP_COLUMNS, steps)
+    columns = with_bounds((STEP_TIME.suited(steps), PLUS_MINUS), steps)
     start = Table(
         [Column("until the plan is read", align="left"), *(each.column() for each in columns)],
         [[step.name, *(each.cell(step) for each in columns)] for step in steps],
