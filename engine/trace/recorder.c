@@ -176,7 +176,7 @@ enum { TIMED(NUMBER) LOCALS(NUMBER) CALL_COUNT };
 // ------------------------------------------------------------------------------------------------------ the file
 
 enum { VERSION = 1, THREADS = 64, MOST_COMMS = 4096, SIZES = 48, PAGE = 4096 };
-enum { DEVICE = 1, DEVICE2 = 2, IN_PLACE = 4, ANY_SOURCE = 8, MATCHED = 16, FAILED = 32, LIST_LOST = 64, FULL = 128 };
+enum { DEVICE = 1, DEVICE2 = 2, IN_PLACE = 4, MATCHED = 16, FAILED = 32, LIST_LOST = 64, FULL = 128 };
 enum { INITIALISING, RUNNING, FINALIZED };
 enum { ANY = -1, NOBODY = -2, NO_PEER = -3 };  // as `peer` and `tag`, whatever the MPI
 
@@ -199,18 +199,18 @@ struct thread {
   struct event event;
 };
 
-struct count {
-  uint64_t calls, ticks, most_ticks, bytes, on_device, polls;
+struct count {  // here and below, what is spare was a field of older recorders
+  uint64_t calls, ticks, spare, bytes, on_device, polls;
   uint64_t sizes[SIZES];  // messages of 2^(i-1) to 2^i - 1 bytes
 };
 
 struct partner {
-  uint64_t sent, sent_bytes, received, ticks;
+  uint64_t sent, sent_bytes, received, spare;
 };
 
 struct sample {  // of a thread, at the begin or the end of a call, about every 10 ms
-  uint64_t at, cpu_ns, delay_ns;  // delay: ready to run, but without a core (Linux, schedstat)
-  uint32_t thread, in_mpi;        // in_mpi: the interval that ends here ended with a call
+  uint64_t at, spare, delay_ns;  // delay: ready to run, but without a core (Linux, schedstat)
+  uint32_t thread, spare2;
 };
 
 struct comm {
@@ -424,7 +424,7 @@ static void look_for_cuda(void) {
   if (uuid_of != NULL) current_gpu = (int (*)(int*))dlsym(driver, "cuCtxGetDevice");
 }
 
-static void sample(uint64_t at, bool in_mpi) {
+static void sample(uint64_t at) {
   mine.sampled = at;
   look_for_cuda();
   if (header->samples >= header->most_samples) return;
@@ -437,9 +437,7 @@ static void sample(uint64_t at, bool in_mpi) {
     const char* const second = strchr(text, ' ');
     if (second != NULL) s->delay_ns = strtoull(second, NULL, 10);
   }
-  s->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
   s->thread = (uint32_t)mine.number;
-  s->in_mpi = in_mpi;
   s->at = at;
   if (header->samples % 16 == 0) compare_clocks(&header->tick1, &header->ns1);
 }
@@ -742,7 +740,6 @@ static void describe(struct event* e, struct call* call) {
   if (row->kind == FREE) e->buffer2 = (uint64_t)handle_at(ARGUMENT(request), 0);
   const bool wild = (source && (e->peer == ANY || e->tag == ANY)) || row->kind == SENDRECV || row->kind == PROBE;
   if (wild) {
-    if (source && e->peer == ANY) e->flags |= ANY_SOURCE;
     if (row->kind == IRECV || row->kind == INIT) sees_wildcards = true;
     if (row->status && ARGUMENT(status) == abi.ignore) ARGUMENT(status) = (Word)call->status;
   }
@@ -772,7 +769,7 @@ static void begin(struct call* call, int id, Word* arguments) {
                       .thread = (uint8_t)mine.number, .flags = full ? FULL : 0};
   call->event = e;
   const uint64_t at = ticks();
-  if (at - mine.sampled > sample_every) sample(at, false);
+  if (at - mine.sampled > sample_every) sample(at);
   describe(e, call);
   if (several) pthread_mutex_unlock(&lock);
   e->begin = ticks();
@@ -876,10 +873,8 @@ static void end(struct call* call, int id, Word result) {
   struct thread* const slot = mine.slot;
   struct count* const count = &counts[id];
   if (several) pthread_mutex_lock(&lock);
-  const uint64_t took = at - e->begin;
   ++count->calls;
-  count->ticks += took;
-  if (took > count->most_ticks) count->most_ticks = took;
+  count->ticks += at - e->begin;
   if ((int)result != 0) {
     e->flags |= FAILED;
   } else if (is_poll(call)) {
@@ -908,7 +903,7 @@ static void end(struct call* call, int id, Word result) {
 out:
   slot->since = at;
   slot->last = (uint32_t)id;
-  if (at - mine.sampled > sample_every) sample(at, true);
+  if (at - mine.sampled > sample_every) sample(at);
   if (several) pthread_mutex_unlock(&lock);
   __atomic_store_n(&slot->current, 0, __ATOMIC_RELEASE);
   inside = false;

@@ -58,12 +58,12 @@ THREAD = np.dtype(
 )
 COUNT = np.dtype(
     [
-        *((name, "<u8") for name in ("calls", "ticks", "most_ticks", "bytes", "on_device", "polls")),
+        *((name, "<u8") for name in ("calls", "ticks", "spare", "bytes", "on_device", "polls")),
         ("sizes", "<u8", 48),
     ]
 )
-PARTNER = np.dtype([(name, "<u8") for name in ("sent", "sent_bytes", "received", "ticks")])
-SAMPLE = np.dtype([*((name, "<u8") for name in ("at", "cpu_ns", "delay_ns")), ("thread", "<u4"), ("in_mpi", "<u4")])
+PARTNER = np.dtype([(name, "<u8") for name in ("sent", "sent_bytes", "received", "spare")])
+SAMPLE = np.dtype([*((name, "<u8") for name in ("at", "spare", "delay_ns")), ("thread", "<u4"), ("spare2", "<u4")])
 COPY = np.dtype(
     [
         *((name, "<u8") for name in ("begin", "end", "to", "from", "bytes")),
@@ -96,10 +96,12 @@ _SECTIONS = {
     "threads": THREAD,
     "partners": PARTNER,
     "counts": COUNT,
-    "copies": COPY,  # in a file of its own, if there are any
 }
+"""What the file of a rank has."""
+_ARRAYS = {**_SECTIONS, "copies": COPY}
+"""What a trace has of a rank: its copies, if there are any, come from a file of their own."""
 
-DEVICE, DEVICE2, IN_PLACE, ANY_SOURCE, MATCHED, FAILED, LIST_LOST = (1 << bit for bit in range(7))
+DEVICE, DEVICE2, IN_PLACE, MATCHED, FAILED, LIST_LOST = (1 << bit for bit in (0, 1, 2, 4, 5, 6))
 """The flags of an event."""
 ASYNCHRONOUS, IN_MPI, TO_HOST, TO_GPU = (1 << bit for bit in range(4))
 """The flags of a copy."""
@@ -329,8 +331,6 @@ def _read_rank(path: Path) -> RankTrace | None:
     names = bytes(data[int(header["at_names"]) : int(header["at_counts"])]).split(b"\0\0")[0].decode().split("\0")
     found = {}
     for name, kind in _SECTIONS.items():
-        if name == "copies":
-            continue
         number = len(names) if name == "counts" else int(header[f"n_{name}"])
         begin = int(header[f"at_{name}"])
         number = min(number, max(len(data) - begin, 0) // kind.itemsize)
@@ -359,7 +359,7 @@ def write_trace(path: Path, trace: Trace) -> None:
     for number, rank in enumerate(trace.ranks):
         arrays[f"{number}.header"] = np.array([rank.header])
         arrays[f"{number}.names"] = np.frombuffer("\0".join(rank.names).encode(), np.uint8)
-        arrays |= {f"{number}.{name}": getattr(rank, name) for name in _SECTIONS}
+        arrays |= {f"{number}.{name}": getattr(rank, name) for name in _ARRAYS}
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_file(path, content.getvalue(), "the trace")
@@ -393,13 +393,18 @@ def read_trace(name: str) -> Trace:
 
 def _rank_of(arrays: dict[str, Any], number: int) -> RankTrace:
     arrays.setdefault(f"{number}.copies", np.zeros(0, COPY))
-    sections = {name: arrays[f"{number}.{name}"] for name in _SECTIONS}
+    sections = {name: _as(kind, arrays[f"{number}.{name}"]) for name, kind in _ARRAYS.items()}
     given, header = arrays[f"{number}.header"], np.zeros(1, HEADER)
     known = given.dtype.names or ()
-    if given.dtype.descr != HEADER.descr[: len(known)] or any(
-        each.dtype != _SECTIONS[name] for name, each in sections.items()
-    ):
+    if given.dtype.descr != HEADER.descr[: len(known)]:
         raise ValueError("other structures")
     for name in known:  # a trace of an older volley lacks the last fields
         header[name] = given[name]
     return RankTrace(header[0], arrays[f"{number}.names"].tobytes().decode().split("\0"), **sections)
+
+
+def _as(kind: Any, given: Any) -> Any:
+    """Return an array with the present names of its fields: in a trace of an older volley what is spare has others."""
+    if [form for _, *form in given.dtype.descr] != [form for _, *form in kind.descr]:
+        raise ValueError("other structures")
+    return given.view(kind)
