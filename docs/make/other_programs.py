@@ -162,9 +162,21 @@ NVBANDWIDTH = (
     Row("all_to_one", BLOCKING.format("nccl", "gather"), "NCCL's kernels in place of copy engines"),
     Row("one_to_all", BLOCKING.format("nccl", "scatter"), "NCCL's kernels in place of copy engines"),
     Row("device_local_copy", "volley matrix --section uni", "the cells of one GPU"),
-    Row("all_to_host, host_to_all", "", "volley has no pattern of the host with several GPUs at once"),
-    Row("host_to_device_bidirectional_*, device_to_host_bidirectional_*", "", "sections with the host go one way"),
-    Row("host_*_sm, device_to_host_*_sm", "", "no kernel of the matrix reads or writes host memory"),
+    Row(
+        "host_to_device_memcpy_sm, device_to_host_memcpy_sm",
+        "volley matrix --section host-to-gpu/kernel,gpu-to-host/kernel",
+    ),
+    Row(
+        "host_to_device_bidirectional_*, device_to_host_bidirectional_*",
+        "volley matrix --section bi/host,bi/host/kernel",
+        "both ways together, in place of one of them",
+    ),
+    Row("host_device_latency_sm", "volley matrix --section load/host"),
+    Row(
+        "all_to_host, host_to_all",
+        "volley matrix --section gpu-to-host/all,host-to-gpu/all,bi/host/all",
+        "by copy engines alone",
+    ),
     Row("multinode_*", "", "the memory of a GPU is mapped within one node only"),
 )
 SUITES = {

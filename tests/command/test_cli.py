@@ -261,7 +261,7 @@ def test_bash_completes_commands_options_and_their_values(engine: Path, tmp_path
         (("volley", "references", "summ"), "summit"),
         (("volley", "compare", "summ"), "summit"),
         (("volley", "compare", "summit", str(tmp_path / "completion.")), str(tmp_path / "completion.sh")),
-        (("volley", "matrix", "--section", "host"), "host-to-gpu"),
+        (("volley", "matrix", "--section", "host"), "host-to-gpu host-to-gpu/kernel host-to-gpu/all"),
         (("volley", "list", "--format", "m"), "markdown"),
         (("volley", "collective", "--operation", "bro"), "broadcast"),
     ):

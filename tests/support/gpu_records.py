@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from example_records import run
-from volley.benchmarks.matrix import SECTIONS, USUAL
+from volley.benchmarks.matrix import SECTIONS, USUAL, WITH_HOST
 from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow
 from volley.machine.hardware import Device, Gpu, Hardware, NvLink, PeerStatus
 from volley.records.plan import Plan
@@ -18,12 +18,14 @@ from volley.records.run_log import RunLog
 MIB = 1 << 20
 RATES = {
     "uni/off": 38e9, "bi/off": 53e9, "uni": 394e9, "uni/read": 392e9, "bi": 783e9, "uni/kernel": 370e9,
-    "uni/kernel-read": 368e9, "bi/kernel": 720e9, "host-to-gpu": 55.5e9, "gpu-to-host": 55.4e9,
+    "uni/kernel-read": 368e9, "bi/kernel": 720e9, "host-to-gpu": 55.5e9, "gpu-to-host": 55.4e9, "bi/host": 98e9,
+    "host-to-gpu/kernel": 54e9, "gpu-to-host/kernel": 53e9, "bi/host/kernel": 90e9, "host-to-gpu/all": 40e9,
+    "gpu-to-host/all": 39e9, "bi/host/all": 70e9,
 }  # fmt: skip
 """Bytes a second."""
 TIMES = {
     "completion/off": 30e-6, "issue/off": 15e-6, "enqueue/off": 4.3e-6, "completion": 6.4e-6, "issue": 2.2e-6,
-    "enqueue": 1.3e-6, "store": 0.75e-6, "load": 0.83e-6,
+    "enqueue": 1.3e-6, "store": 0.75e-6, "load": 0.83e-6, "load/host": 1.1e-6,
 }  # fmt: skip
 WITHIN = {"GB/s": 2.05e12, "s": 0.6}
 """Within a GPU: bytes a second, and the fraction of the time between two."""
@@ -54,7 +56,10 @@ def facts_of(section: str) -> dict[str, Any]:
     small = name in {"completion", "issue", "enqueue"}
     metric = name if small or name in {"store", "load"} else "bandwidth"
     kernel = "kernel" in variant or name in {"store", "load"}
-    ends = {"host-to-gpu": "host to gpu", "gpu-to-host": "gpu to host"}.get(name, "gpus")
+    ends = "gpus"
+    if section in WITH_HOST:
+        up, every = name != "gpu-to-host", section.endswith("/all")
+        ends = ("host to all gpus" if up else "all gpus to host") if every else "host to gpu" if up else "gpu to host"
     size = {"store": 8, "load": 16 << 10}.get(name, 16 if small else 64 * MIB if ends != "gpus" else 256 * MIB)
     off = variant == "off" or ends != "gpus"
     return {
@@ -113,7 +118,7 @@ def rows(
             ways = 2 if facts["direction"] == "bi" or facts["metric"] == "store" else 1
             counts = {"messages_timed": 6 * ways * facts["window"], "messages_verified": 6 * ways}
             made = cell(two.uuid, time_s(real, within, slow.get(pair, 1.0)), peer_access=peers, **counts)
-            if facts["engine"] == "SM" and not peers:
+            if facts["engine"] == "SM" and not peers and not with_host:
                 made = failed(two.uuid, "there is no peer access between the two", "skipped")
             cells.append(other.get(pair, made))
         found.append(GpuMatrixRow(**facts, gpu=one and one.uuid, cells=cells))

@@ -25,8 +25,13 @@ __global__ void hold(StreamBlocker::Latch* latch, std::uint64_t ticket, std::uin
 // Starting a thread takes as long as checking a message of a few megabytes.
 constexpr std::size_t bytes_worth_a_thread = std::size_t{8} << 20;
 
-// `there` has the seed of route 0. Seeds of the two directions differ in the lowest bit (messages/pattern.hpp).
-Contents of_route(const Contents& there, const Route& route) { return {there.seed ^ route.number, there.first_word}; }
+// `there` has the seed of route 0. Seeds of the two directions differ in the lowest bit, and those of GPUs that copy at
+// the same time above the tag (messages/pattern.hpp).
+Contents of_route(const Contents& there, const Route& route) {
+  constexpr int tag_bits = 8;
+  const auto driver = static_cast<std::uint64_t>(route.driver->device);
+  return {there.seed ^ route.number ^ driver << tag_bits, there.first_word};
+}
 
 }  // namespace
 
@@ -85,7 +90,8 @@ std::optional<Mismatch> GpuLink::check(const std::byte* message, std::size_t byt
                    })});
   };
   for (const auto& route : setup_.routes) {
-    start_check(route.to, "where it arrived", of_route(expected, route));
+    start_check(route.to, route.timed ? "where it arrived" : "where another GPU's copy with the host arrived",
+                of_route(expected, route));
     if (route.over_link)
       start_check(*route.over_link, "as the other GPU loads it over the link", of_route(expected, route));
   }
@@ -131,6 +137,7 @@ class Copies : public GpuLink {
     const std::uint64_t bytes = std::min(view.bytes, first_copy_bytes);
     for (const auto& route : setup_.routes) copy(route, route.from.at, route.to.at, bytes);
     finish(bytes);
+    disarm();
   }
 
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
@@ -140,12 +147,18 @@ class Copies : public GpuLink {
       for (int message = 0; message < messages; ++message) {
         const std::uint64_t offset = (before + static_cast<std::uint64_t>(message)) * view.stride;
         for (const auto& route : setup_.routes) {
-          copy(route, route.source(view, turn, count) + offset, route.to.at + offset, view.bytes);
+          const std::byte* const from = route.source(view, turn, count) + offset;
+          copy(route, from, route.to.at + offset, view.bytes);
+          if (!route.timed) copy(route, from, route.to.at + offset, view.bytes);  // it lasts longer than what is timed
         }
       }
       if (setup_.section.metric == Metric::completion) synchronize();
     }
     if (setup_.section.metric == Metric::bandwidth) finish(count * view.bytes * static_cast<std::uint64_t>(messages));
+  }
+
+  void disarm() override {
+    for (const auto& route : setup_.routes) await(route.cuda_stream(), enough_);
   }
 
  protected:
@@ -162,9 +175,13 @@ class Copies : public GpuLink {
     for (const auto& route : setup_.routes) route.cuda_stream().synchronize();
   }
   void finish(std::uint64_t bytes) {
-    const Seconds enough = setup_.timeout + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
-    for (const auto& route : setup_.routes) await(route.cuda_stream(), enough);
+    enough_ = setup_.timeout + Seconds(timeout_s_per_byte * static_cast<double>(bytes));
+    for (const auto& route : setup_.routes) {
+      if (route.timed) await(route.cuda_stream(), enough_);
+    }
   }
+
+  Seconds enough_ = setup_.timeout;
 };
 
 class KernelCopies final : public Copies {
@@ -174,7 +191,10 @@ class KernelCopies final : public Copies {
  protected:
   void copy(const Route& route, const std::byte* from, std::byte* to, std::uint64_t bytes) override {
     gpu::select(route.driver->device);
-    copy_kernel<<<gpu::multiprocessors(route.driver->device), copy_threads, 0, route.cuda_stream().get()>>>(
+    // Both ways with the host, one GPU runs two kernels at once.
+    const bool shared = setup_.section.ends != Ends::gpus && setup_.section.direction == Direction::bi;
+    const unsigned blocks = gpu::multiprocessors(route.driver->device) / (shared ? 2 : 1);
+    copy_kernel<<<blocks, copy_threads, 0, route.cuda_stream().get()>>>(
         reinterpret_cast<const uint4*>(from), reinterpret_cast<uint4*>(to), bytes / sizeof(uint4));
     gpu::check_launch();
   }

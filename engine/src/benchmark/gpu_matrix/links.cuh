@@ -57,6 +57,7 @@ struct Route {
   Location to;
   const GpuEndpoint* driver = nullptr;     // its copy engine or kernel moves the data
   std::size_t number = 0;                  // 0: there, 1: back
+  bool timed = true;                       // if not, it keeps another link busy meanwhile
   std::optional<Location> over_link = {};  // `to`, but verified by a kernel of the other device
 
   [[nodiscard]] const gpu::Stream& cuda_stream() const { return driver->streams[number]; }
@@ -91,7 +92,7 @@ struct LinkSetup {
   Seconds timeout;           // of what the link starts
   std::uint64_t room_bytes;  // of each buffer
   bool hangs = false;        // a test
-  std::shared_ptr<const HostEnd> host = {};  // if it is an end
+  std::vector<std::unique_ptr<const HostEnd>> hosts = {};  // where the host is an end, one for each route
 };
 
 // One cell of a section: moves its messages when the timing loop calls it, and verifies them route by route: where they

@@ -168,7 +168,7 @@ class Measurement {
     const std::string name = section.name;
     const std::array names{name + " within a GPU", name};
     Sampler sampler(control_, run_.plan.sampling, workload, run_.watchdog);
-    const bool with_host = section.ends != Ends::gpus;  // one row
+    const bool with_host = section.ends != Ends::gpus;  // one row, with the host in the place of the first
     for (int first = 0; first < (with_host ? 1 : gpus()); ++first) {
       std::vector<Json> cells;
       for (int second = 0; second < gpus(); ++second) {
@@ -201,15 +201,7 @@ class Measurement {
 
   // The link of a cell. If one end is the host, `second` is ignored.
   std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) {
-    if (section.ends != Ends::gpus) {
-      const GpuEndpoint& gpu = *endpoint(first);
-      const bool up = section.ends == Ends::host_to_gpu;
-      const std::uint64_t room_bytes = std::min(bytes_of_pass(section.bytes), room_bytes_);
-      auto host = std::make_shared<const HostEnd>(gpu.device, room_bytes);
-      const Location on_gpu{gpu.memories[0].get(), up ? gpu.buffers[0].recv : gpu.buffers[0].send, gpu.device};
-      Route route{.from = up ? host->location() : on_gpu, .to = up ? on_gpu : host->location(), .driver = &gpu};
-      return make_link({section, {route}, false, timeout_, room_bytes, false, std::move(host)});
-    }
+    if (section.ends != Ends::gpus) return make_link(with_host(section, first));
     const bool peers = first == second || (access_.contains({first, second}) && access_.contains({second, first}));
     LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
     if (section.direction == Direction::bi || section.metric == Metric::store) {
@@ -217,6 +209,30 @@ class Measurement {
     }
     setup.hangs = broken && section.fault == Fault::hang;
     return make_link(std::move(setup));
+  }
+
+  // Between the host and one GPU, which moves the data, and the other GPUs if they do the same meanwhile.
+  LinkSetup with_host(const Section& section, int timed) {
+    const bool to_gpu = section.ends == Ends::host_to_gpu || section.ends == Ends::host_to_all_gpus;
+    LinkSetup setup{section, {}, false, timeout_, std::min(bytes_of_pass(section.bytes), room_bytes_)};
+    for (int i = 0; i < (uses_all(section.ends) ? gpus() : 1); ++i) {
+      const int end = (timed + i) % gpus();
+      const GpuEndpoint& gpu = *endpoint(end);
+      const Binding near(allowed_cpus_near(device(end).pci));
+      for (std::size_t number = 0; number < (section.direction == Direction::bi ? 2U : 1U); ++number) {
+        const bool up = to_gpu == (number == 0);
+        setup.hosts.push_back(std::make_unique<const HostEnd>(gpu.device, setup.room_bytes));
+        const Location on_host = setup.hosts.back()->location();
+        const auto& buffers = gpu.buffers[number];
+        const Location on_gpu{gpu.memories[number].get(), up ? buffers.recv : buffers.send, gpu.device};
+        setup.routes.push_back({.from = up ? on_host : on_gpu,
+                                .to = up ? on_gpu : on_host,
+                                .driver = &gpu,
+                                .number = number,
+                                .timed = i == 0});
+      }
+    }
+    return setup;
   }
 
   // The first GPU moves the data: it writes to the second one, or reads from it.
@@ -242,10 +258,11 @@ class Measurement {
     return {};
   }
 
-  // After a link hung: abandons the streams and buffers of both GPUs, and makes new ones.
-  void renew(int first, int second) {
+  // After a link hung: abandons the streams and buffers of its GPUs, and makes new ones.
+  void renew(std::set<int> ends, bool all) {
     hung_ = true;
-    for (const int end : std::set{first, second}) {
+    for (int end = 0; all && end < gpus(); ++end) ends.insert(end);
+    for (const int end : ends) {
       static_cast<void>(endpoint(end).release());
       endpoint(end) = make_endpoint(device(end).index, room_bytes_);
     }
@@ -274,21 +291,22 @@ class Measurement {
       return CellOutcome{"skipped", "one of these two GPUs hung with several others in earlier cells"};
     }
     if (hung_pairs_[first].contains(second))
-      return CellOutcome{"skipped", "a copy or kernel between these two GPUs hung in an earlier cell"};
+      return CellOutcome{"skipped", "a copy or kernel of this pair hung in an earlier cell"};
     return std::nullopt;
   }
 
   // Measures the cell. An error affects only this cell.
   std::optional<CellOutcome> attempt(const Section& section, Sampler& sampler, Series& series, int first, int second,
                                      Json& peers) {
-    const bool broken = section.fault != Fault::none && first == 0 && second == gpus() - 1;
+    const bool with_host = section.ends != Ends::gpus;
+    const bool broken = section.fault != Fault::none && second == gpus() - 1 && (with_host || first == 0);
     std::unique_ptr<GpuLink> link;
     try {
       const Binding near(
           allowed_cpus_near(device(first).pci));  // all rows have the same way to the GPU that moves data
       link = this->link(section, first, second, broken);
-      if (section.ends == Ends::gpus) peers = link->peers();
-      if (section.engine == Engine::sm && !link->peers()) {
+      if (!with_host) peers = link->peers();
+      if (!with_host && section.engine == Engine::sm && !link->peers()) {
         return CellOutcome{"skipped",
                            "there is no peer access between the two: no kernel of one can access the other's memory"};
       }
@@ -315,7 +333,7 @@ class Measurement {
       hung_pairs_[first].insert(second);
       hung_pairs_[second].insert(first);
       try {
-        renew(first, second);
+        renew({first, second}, uses_all(section.ends));
       } catch (const std::runtime_error& error) {
         lost_ = std::string("cannot allocate new buffers after a cell hung: ") + error.what();
       }

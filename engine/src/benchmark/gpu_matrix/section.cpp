@@ -38,6 +38,14 @@ constexpr bool on = true;
 constexpr std::array table{
     Section{"host-to-gpu", bandwidth, copy_engine, write, uni, host_to_gpu, off, with_host, several},
     Section{"gpu-to-host", bandwidth, copy_engine, write, uni, gpu_to_host, off, with_host, several},
+    Section{"bi/host", bandwidth, copy_engine, write, bi, host_to_gpu, off, with_host, several},
+    Section{"host-to-gpu/kernel", bandwidth, sm, read, uni, host_to_gpu, off, with_host, several},
+    Section{"gpu-to-host/kernel", bandwidth, sm, write, uni, gpu_to_host, off, with_host, several},
+    Section{"bi/host/kernel", bandwidth, sm, read, bi, host_to_gpu, off, with_host, several},
+    Section{"host-to-gpu/all", bandwidth, copy_engine, write, uni, host_to_all_gpus, off, with_host, several},
+    Section{"gpu-to-host/all", bandwidth, copy_engine, write, uni, all_gpus_to_host, off, with_host, several},
+    Section{"bi/host/all", bandwidth, copy_engine, write, bi, host_to_all_gpus, off, with_host, several},
+    Section{"load/host", load, sm, read, uni, host_to_gpu, off, chased, 1},
     Section{"uni/off", bandwidth, copy_engine, write, uni, gpus, off, staged, 1},
     Section{"bi/off", bandwidth, copy_engine, write, bi, gpus, off, staged, 1},
     Section{"completion/off", completion, copy_engine, write, uni, gpus, off, small, 1},
@@ -54,6 +62,9 @@ constexpr std::array table{
     Section{"enqueue", enqueue, copy_engine, write, uni, gpus, on, small, 1},
     Section{"store", store, sm, write, uni, gpus, on, word, 1},
     Section{"load", load, sm, read, uni, gpus, on, chased, 1},
+    Section{"bi/host/all+flip", bandwidth, copy_engine, write, bi, host_to_all_gpus, off, with_host, several,
+            Fault::flip},
+    Section{"gpu-to-host/kernel+lose", bandwidth, sm, write, uni, gpu_to_host, off, with_host, several, Fault::lose},
     Section{"uni+flip", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::flip},
     Section{"uni+early", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::early},
     Section{"uni+late", bandwidth, copy_engine, write, uni, gpus, on, large, many, Fault::late},
@@ -84,7 +95,7 @@ const char* name_of(Engine engine) { return engine == Engine::copy_engine ? "cop
 const char* name_of(AccessOperation operation) { return operation == AccessOperation::write ? "write" : "read"; }
 
 const char* name_of(Ends ends) {
-  constexpr std::array names{"gpus", "host to gpu", "gpu to host"};
+  constexpr std::array names{"gpus", "host to gpu", "gpu to host", "host to all gpus", "all gpus to host"};
   return names[static_cast<std::size_t>(ends)];
 }
 

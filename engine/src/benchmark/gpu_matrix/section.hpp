@@ -30,8 +30,13 @@ enum class Engine { copy_engine, sm };
 // The GPU of the row writes to the memory of the column's GPU, or reads from it.
 enum class AccessOperation { write, read };
 
-// If one end of every pair is the host, there is one row instead of a matrix.
-enum class Ends { gpus, host_to_gpu, gpu_to_host };
+// If one end of every pair is the host, there is one row instead of a matrix. With `all`, the other GPUs copy at the
+// same time.
+enum class Ends { gpus, host_to_gpu, gpu_to_host, host_to_all_gpus, all_gpus_to_host };
+
+[[nodiscard]] constexpr bool uses_all(Ends ends) {
+  return ends == Ends::host_to_all_gpus || ends == Ends::all_gpus_to_host;
+}
 
 struct Section {
   const char* name;  // in plans and records

@@ -38,22 +38,30 @@ RANKS_POINT_TIME_S = 0.03
 GPUS_POINT_TIME_S = 0.1
 """Cells have large messages or little noise: within this time they reach an interval of 1 %, or they never do."""
 
+WITH_HOST = (
+    "host-to-gpu", "gpu-to-host", "bi/host", "host-to-gpu/kernel", "gpu-to-host/kernel", "bi/host/kernel",
+    "host-to-gpu/all", "gpu-to-host/all", "bi/host/all", "load/host",
+)  # fmt: skip
+"""Sections with the host at one end."""
+
 SECTIONS = (
-    "host-to-gpu", "gpu-to-host", "uni/off", "bi/off", "completion/off", "issue/off", "enqueue/off", "uni", "uni/read",
-    "bi", "uni/kernel", "uni/kernel-read", "bi/kernel", "completion", "issue", "enqueue", "store", "load",
+    *WITH_HOST, "uni/off", "bi/off", "completion/off", "issue/off", "enqueue/off", "uni", "uni/read", "bi",
+    "uni/kernel", "uni/kernel-read", "bi/kernel", "completion", "issue", "enqueue", "store", "load",
 )  # fmt: skip
 """The engine's sections, in its order; docs/method describes each one."""
 
-TESTS = ("uni+flip", "uni+early", "uni+late", "uni+lose", "uni+swap", "uni+hang")
+TESTS = (
+    "bi/host/all+flip", "gpu-to-host/kernel+lose",
+    "uni+flip", "uni+early", "uni+late", "uni+lose", "uni+swap", "uni+hang",
+)  # fmt: skip
 """Sections that break one pair on purpose; they run only if they are named."""
-
-WITH_HOST = frozenset({"host-to-gpu", "gpu-to-host"})
-"""Sections with the host at one end."""
 
 OF_THE_SAMPLE = ("uni/off", "bi/off", "issue/off", "enqueue/off", "uni", "bi", "issue", "enqueue")
 """What p2pBandwidthLatencyTest prints."""
 
-USUAL = tuple(name for name in SECTIONS if not name.startswith(("issue", "enqueue")))
+ON_REQUEST = (*WITH_HOST[2:], "issue/off", "enqueue/off", "issue", "enqueue")
+
+USUAL = tuple(name for name in SECTIONS if name not in ON_REQUEST)
 
 OF_RANKS = frozenset({
     "transport", "latency", "bandwidth", "mode", "window", "direction", "repeats", "remeasure", "warmup", "iterations",
@@ -84,8 +92,9 @@ class MatrixOptions(TransportOptions, SampledOptions):
     section: tuple[str, ...] = option(
         read=_sections,
         repeat=True,
-        shown=f"all but issue and enqueue; with --format {CUDA_SAMPLES} those of the CUDA sample",
-        help=f"Between GPUs: matrices, separated by commas; all: every one of {join_words(SECTIONS)}.",
+        shown=f"the usual ones; with --format {CUDA_SAMPLES} those of the CUDA sample",
+        help=f"Between GPUs: matrices, separated by commas. The usual ones: {join_words(USUAL)}. Further ones: "
+        f"{join_words(ON_REQUEST)}. all: every one.",
     )
     points: PointOptions = group(
         PointOptions,

@@ -355,6 +355,8 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
         ends = (row.gpu or cell.gpu, cell.gpu)
         rate = next((found for log in logs if (found := between(route, ends, log.hardware))), None)
         kinds[pair] = "host" if pair[0] == HOST else "peer access" if cell.peer_access else "through the host"
+        if rate and pair[0] == HOST:  # two ranks on one GPU would send every byte through its link twice
+            rate = replace(rate, both_ways_Bps=2 * rate.one_way_Bps)
         if rate:
             line_rates[pair] = rate
             kinds[pair] += f", {rate.over} {rate.words}"

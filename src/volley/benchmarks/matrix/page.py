@@ -209,6 +209,7 @@ def _gpu_tables(cases: Sequence[GpuMatrixCase]) -> Iterator[Table]:
         ("bandwidth in GB/s", False, "GB/s"),
         ("latency in µs", False, "µs"),
         ("bandwidth between host and GPU in GB/s", True, "GB/s"),
+        ("latency between host and GPU in µs", True, "µs"),
     ):
         these = [case for case in cases if case.unit == unit and (case.row.ends != "gpus") is with_host]
         if these:
@@ -255,6 +256,8 @@ def _gpu_legend(cases: Sequence[GpuMatrixCase]) -> str:
         parts.append("CE: copy engine")
     if any(case.row.engine == "SM" for case in cases):
         parts.append("SM: a kernel's loads and stores")
+    if any(" all " in f" {case.row.ends}" for case in cases):
+        parts.append("all GPUs: the bandwidth of each while the others copy too")
     return "; ".join(filter(None, (*parts, account(cases).all_verified)))
 
 

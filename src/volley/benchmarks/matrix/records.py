@@ -25,6 +25,7 @@ from volley.document import (
 from volley.errors import MachineError
 from volley.machine.hardware import Device
 from volley.machine.nvidia_driver import gpu_count, has_driver
+from volley.machine.transports import without_fault
 from volley.records.plan import Plan
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
 from volley.run.jobs import BUDGET, Forecast, Job, JobContext, Jobs, make_plan
@@ -265,10 +266,13 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
     ]
     engine: Annotated[Literal["copy engine", "SM"], doc("what moves the bytes; `SM`: a kernel's loads and stores.")]
     operation: Annotated[Literal["write", "read"], doc("what the row's GPU does; it drives.")]
-    direction: Annotated[Literal["uni", "bi"], doc("`bi`: both GPUs write at once, a window each.")]
+    direction: Annotated[Literal["uni", "bi"], doc("`bi`: both ways at once, a window each.")]
     ends: Annotated[
-        Literal["gpus", "host to gpu", "gpu to host"],
-        doc("with the host there is one row; its memory is pinned, and near the GPU."),
+        Literal["gpus", "host to gpu", "gpu to host", "host to all gpus", "all gpus to host"],
+        doc(
+            "with the host there is one row; its memory is pinned, and near the GPU. `all`: the other GPUs copy at "
+            "the same time, twice as much."
+        ),
     ]
     peer_access: Annotated[bool, doc("was switched on for all pairs that can.")]
     size_bytes: Positive
@@ -290,10 +294,11 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
     @property
     def title(self) -> str:
         """The section in a few words: ``CE write both ways, peer access off``, ``SM load``."""
-        if self.ends != "gpus":
-            return self.ends.replace("gpu", "GPU")
-        what = self.operation if self.metric == "bandwidth" else self.metric
         both = " both ways" if self.direction == "bi" else ""
+        what = self.operation if self.metric == "bandwidth" else self.metric
+        if self.ends != "gpus":
+            by = "" if self.engine == "copy engine" else "SM " if self.metric == "bandwidth" else f"SM {what}, "
+            return by + self.ends.replace("gpu", "GPU") + both
         if self.engine == "SM":
             return f"SM {what}{both}"
         return f"CE {what}{both}, peer access {'on' if self.peer_access else 'off'}"
@@ -320,7 +325,7 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
             sampling = msgspec.structs.replace(sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
         plan = msgspec.structs.replace(plan, sampling=sampling)
     gpus = len(options.job.gpus) or gpu_count()
-    with_host = sum(name in WITH_HOST for name in options.sections)
+    with_host = sum(without_fault(name) in WITH_HOST for name in options.sections)
     cells = gpus * (with_host + (len(options.sections) - with_host) * gpus)
     job = Job(plan, measuring_s=BUFFERS_S + cells * plan.sampling.point_time_s)
     # NVML and CUDA block each other in the driver, so a quick report does without NVML's facts about the GPUs.
@@ -337,7 +342,7 @@ class GpuMatrixForecast(Forecast):
     def add(self, record: Any) -> str | None:
         """Learn the number of GPUs, or count a row and say: ``CE write, peer access on: 392 to 394 GB/s``."""
         if isinstance(record, GpuMatrixGpus):
-            with_host = sum(name in WITH_HOST for name in self._sections)
+            with_host = sum(without_fault(name) in WITH_HOST for name in self._sections)
             self.total = (len(self._sections) - with_host) * len(record.devices) + with_host
         if not isinstance(record, GpuMatrixRow):
             return None

@@ -147,7 +147,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
     for case in (case for result in results([log]) for case in result.gpu_cases):
         for pair, time_s in case.times.items():
             ends = ["host" if end == HOST else str(end) for end in pair]
-            if case.row.ends == "gpu to host":
+            if case.row.ends.endswith("to host"):
                 ends.reverse()
             yield Observable(case.name, [" → ".join(ends)], [time_s], case.moved_bytes)
 
