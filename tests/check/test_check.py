@@ -783,6 +783,12 @@ def is_of_check(run: Any) -> None:
     run["plan"]["launch"]["of_check"] = True
 
 
+def of_other_sizes(run: Any) -> None:
+    run["started_at"] = "2026-01-01T00:00:00Z"
+    run["plan"]["options"]["sizes_bytes"] = [8]
+    run["plan"]["launch"]["asked"] = [["--transport", "host"], ["--sizes", "8"]]
+
+
 def test_a_check_is_not_judged_together_with_other_launches(here: Here, tmp_path: Path) -> None:
     """Old launches of a check do not say that they are of one, but those of other GPUs are not of it."""
     file, results = tmp_path / "r.jsonl", ROOT / "results" / "h100-x2"
@@ -790,6 +796,10 @@ def test_a_check_is_not_judged_together_with_other_launches(here: Here, tmp_path
     of_gpus = [gzip.decompress((results / f"{name}.jsonl.gz").read_bytes()) for name in ("check", "pingpong-after")]
     for joined, said in (
         (_changed(is_of_check) + other, "r.jsonl has 1 launch of no check beside those of a check"),
+        (
+            _changed(lambda _: None) + _changed(of_other_sizes, slice(1)),
+            "r.jsonl has 1 launch of no check beside those of a check",
+        ),
         (b"".join(of_gpus), "they differ in GPU ("),
     ):
         file.write_bytes(joined)

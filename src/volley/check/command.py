@@ -356,24 +356,31 @@ def _gpus_of(log: RunLog) -> set[str]:
     return used | {gpu.uuid for gpu in log.gpus("before")}
 
 
+_REMEDY = "judge each check by itself, with volley check --from RECORDS"
+
+
+def _refuse_others(others: Sequence[RunLog]) -> None:
+    """Refuse launches of no check, if there are any."""
+    if others:
+        files = join_few(dict.fromkeys(escape_controls(log.file) for log in others))
+        raise UserError(f"{files} has {count(len(others), 'launch')} of no check beside those of a check: {_REMEDY}")
+
+
 def _refuse_several(logs: Sequence[RunLog]) -> None:
     """Refuse records of several machines, or of several ways to check one."""
-    remedy = "judge each check by itself, with volley check --from RECORDS"
     runs = [(log, log.run) for log in logs if log.run]
-    others = [log for log, _ in runs if not log.of_check]
-    if others and any(run.plan.launch.get("of_check") for _, run in runs):  # all launches of a check say so
-        files = join_few(dict.fromkeys(escape_controls(log.file) for log in others))
-        raise UserError(f"{files} has {count(len(others), 'launch')} of no check beside those of a check: {remedy}")
+    if any(run.plan.launch.get("of_check") for _, run in runs):  # all launches of a check say so
+        _refuse_others([log for log, _ in runs if not log.of_check])
     machines = grouped(runs, lambda both: frozenset((rank.host, rank.cpu) for rank in both[1].ranks))
     if len(machines) > 1:
-        refuse_unlike([those[0][0] for those in machines.values()], remedy, among=("host", "CPU"))
+        refuse_unlike([those[0][0] for those in machines.values()], _REMEDY, among=("host", "CPU"))
     most = max(logs, key=lambda log: len(_gpus_of(log)))
     if apart := next((log for log in logs if not _gpus_of(log) <= _gpus_of(most)), None):  # a launch may use a part
-        refuse_unlike([most, apart], remedy, among=("GPU",))
+        refuse_unlike([most, apart], _REMEDY, among=("GPU",))
     for those in grouped(runs, lambda both: (both[1].plan.benchmark, *both[1].plan.transports)).values():
         series = series_of([log for log, _ in those], way_key, any_placement=True)
         if len(series) > 1:
-            refuse_unlike([each.logs[0] for each in series], remedy)
+            refuse_unlike([each.logs[0] for each in series], _REMEDY)
 
 
 def _of_kept(options: CheckOptions, yardsticks: Yardsticks) -> int:
@@ -410,10 +417,17 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     transports = [name for _, plan in others for name in plan.transports]
     for layer in machine.layers(max((len(log.gpus("before")) for log in logs), default=0), transports) if one else ():
         benchmark, words = benchmarks.read(layer.words)
-        wanted = {*words.named_transports}
-        those = [log for log, plan in others if plan.benchmark == benchmark.name and wanted <= {*plan.transports}]
+        sizes = [*words.points.sizes] if "--sizes" in layer.words else None
+        its = benchmark.name, {*words.named_transports}, sizes
+        those = [
+            log
+            for log, plan in others
+            if its == (plan.benchmark, {*plan.transports}, getattr(plan.options, "sizes_bytes", None))
+        ]
         of_layers += [(layer, benchmark, those)] if those else []
         absent += [] if those else [layer.name]
+    of_check = {id(log) for *_, those in of_layers for log in those}
+    _refuse_others([log for log, _ in others if not log.of_check and id(log) not in of_check])
     held = {name for log in logs if log.run for name in log.run.plan.transports}
     unmeasured = [name for name in options.transport if name != "all" and not meant(name, held)]
     status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured else "NOT JUDGED"
