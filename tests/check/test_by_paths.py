@@ -11,7 +11,7 @@ from example_records import plan, ranks, run
 from volley.check.by_paths import by_line_rate, by_paths
 from volley.check.cluster import TOGETHER
 from volley.check.findings import CheckFinding
-from volley.check.places import Names, nics_of
+from volley.check.places import Names, nics_of, one_rate
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.paths import DeviceShare, PathEnd, RunPath
 from volley.records.run_log import RunLog
@@ -83,6 +83,10 @@ def test_the_kind_of_a_node_names_its_nic() -> None:
     of_nodes = [msgspec.structs.replace(each, host=NODES[each.rank]) for each in ranks(4)]
     assert Names(of_nodes, ClusterMap(), nics).places.kind.tolist() == [0, 0, 1, 0]
     assert nics_of({}) == {}
+    launch = {"paths": [msgspec.to_builtins(path) for path in apart]}
+    assert one_rate(launch)
+    launch["paths"][1]["ends"][0]["devices"][0]["rate_bits_per_s"] = 4e11
+    assert not one_rate(launch)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import io
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -158,6 +159,8 @@ CASES: dict[str, tuple[Visits, Places, bool]] = {
     "15 and 1, the one ten times slower": alone(9.0, LONE, told=True),
     "14 and 2, one of these two twice as slow": alone(1.0, PAIR_OF_NODES, told=True),
     "an older generation, kinds known": (visits(of_old, 0.3, places=KINDS), KINDS, False),
+    "an older generation, taken for one kind": (visits(of_old, 0.3), PLACES, False),
+    "an older generation, kinds unknown": (visits(of_old, 0.3), replace(PLACES, kinds_known=False), False),
     "an older generation, and one of it slow": (
         visits(
             touches(60), places=KINDS, distance=lambda first, second: np.where(of_old(first, second), 1.3, 1.0)

@@ -16,7 +16,7 @@ from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.check.evidence import Judgement, Visits, joined
 from volley.check.judgement import judge
 from volley.check.neighbors import LOOKS
-from volley.check.places import Names, nics_of, numbers
+from volley.check.places import Names, nics_of, numbers, one_rate
 from volley.launch.cluster_map import ClusterMap
 from volley.launch.launchers import PAIR, cores
 from volley.machine.nvidia_driver import gpu_count, has_driver
@@ -136,7 +136,7 @@ class Measured:
             self._add(log)
         run = next((log.run for log in logs if log.run), None)
         if new and run is not None:
-            names = Names(run.ranks, self.map, nics_of(run.plan.launch))
+            names = Names(run.ranks, self.map, nics_of(run.plan.launch), one_rate(run.plan.launch))
             self.judged = {
                 case: judge(its, names.places, one_way=case[1] == "stream", shared_nodes=names.one_node)
                 for case, its in self.visits.items()

@@ -28,6 +28,7 @@ class Names:
     map: ClusterMap
     nics: Mapping[str, str] = field(default_factory=dict)
     """The kind of the RDMA devices of hosts, as far as it is known."""
+    kinds_known: bool = True
 
     @cached_property
     def one_node(self) -> bool:
@@ -66,7 +67,7 @@ class Names:
         columns = [numbers([path[level] if level < len(path) else "" for path in paths]) for level in range(levels)]
         kinds = numbers([self.kind(rank) for rank in self.ranks])
         nodes = numbers([self.node(rank.rank) for rank in self.ranks])
-        return Places(np.array(nodes), np.array(columns).T, np.maximum(kinds, 0))
+        return Places(np.array(nodes), np.array(columns).T, np.maximum(kinds, 0), self.kinds_known)
 
 
 def numbers(names: Sequence[str]) -> list[int]:
@@ -87,3 +88,11 @@ def nics_of(launch: Mapping[str, Any]) -> dict[str, str]:
             kinds[end.host] = " ".join(sorted({found[0] for found in of_driver if found})) or kinds.get(end.host, "")
     usual = Counter(filter(None, kinds.values())).most_common(1)
     return {host: kind or usual[0][0] for host, kind in kinds.items()} if usual else {}
+
+
+def one_rate(launch: Mapping[str, Any]) -> bool:
+    """Return whether the RDMA devices that carried the messages of each host have one rate, as far as it is known: of
+    two rates nobody knows whether hosts have cards of two generations, or links that are slower than they should be."""
+    ends = (end for path in paths.of_plan(launch).paths for end in path.ends)
+    rates = {max((each.rate_bits_per_s or 0 for each in end.devices if each.rdma), default=0) for end in ends}
+    return len(rates - {0}) < 2
