@@ -389,6 +389,17 @@ def cell(pair: str) -> tuple[Row, ...]:
     )
 
 
+WITH_HOST = {
+    "host-to-gpu": ("host_to_device_memcpy_ce",),
+    "gpu-to-host": ("device_to_host_memcpy_ce",),
+    "bi/host": ("host_to_device_bidirectional_memcpy_ce", "device_to_host_bidirectional_memcpy_ce"),
+    "host-to-gpu/kernel": ("host_to_device_memcpy_sm",),
+    "gpu-to-host/kernel": ("device_to_host_memcpy_sm",),
+    "host-to-gpu/all": ("host_to_all_memcpy_ce",),
+    "gpu-to-host/all": ("all_to_host_memcpy_ce",),
+}
+"""volley's sections, and the tests of nvbandwidth whose figures, added, are the same."""
+
 TABLE = (
     Comparison(
         "tutorial-aware",
@@ -627,6 +638,30 @@ TABLE = (
             Command("sample", "p2pBandwidthLatencyTest", (), readers.p2p_sample, "alone"),
         ),
         tuple(row for pair in ("0 1", "1 0") for row in cell(pair)),
+    ),
+    Comparison(
+        "with-host",
+        Ours("volley", ("matrix", "--section", ",".join(WITH_HOST))),
+        (
+            Command(
+                "nvbandwidth",
+                "nvbandwidth",
+                ("-t", *(test for tests in WITH_HOST.values() for test in tests)),
+                readers.nvbandwidth,
+                "alone",
+            ),
+        ),
+        tuple(
+            Row(
+                f"`volley matrix`, `{section}`, GPU 0",
+                f"nvbandwidth, {' + '.join(f'`{test}`' for test in tests)}",
+                Asked(low=0.98),
+                of("volley", f"{section} -1 0"),
+                total(*(of("nvbandwidth", f"{test} 0 0") for test in tests)),
+                "B/s",
+            )
+            for section, tests in WITH_HOST.items()
+        ),
     ),
     Comparison(
         "sample",
