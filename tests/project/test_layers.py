@@ -23,6 +23,25 @@ def test_no_import_runs_up_and_there_is_no_circle() -> None:
     assert "0 broken" in done.stdout
 
 
+def test_no_file_of_the_engine_includes_a_layer_above_its_own() -> None:
+    """A build in few pieces, as CI makes it, finds headers of every layer; one of single files does not."""
+    text = (ROOT / "engine/CMakeLists.txt").read_text("utf-8")
+    layers = re.findall(r"^volley_layer\((\w+)(.*?)\)$", text, re.MULTILINE | re.DOTALL)
+    below: dict[str, set[str]] = {}  # the folders that a layer and those below it are in
+    wrong = []
+    for name, words in layers:
+        folder = (re.search(r"FOLDER (\S+)", words) or ["", f"src/{name}"])[1]
+        used = re.findall(r"\bvolley_(\w+)", words)
+        below[name] = {folder.split("/")[1]}.union(*(below[each] for each in used))
+        for file in re.findall(r"\S+\.(?:cpp|cu)\b", words):
+            included = re.findall(
+                r'^#include "(\w+)/', (ROOT / "engine" / folder / file).read_text("utf-8"), re.MULTILINE
+            )
+            wrong += [f"{folder}/{file}: {each}" for each in included if each not in below[name]]
+    assert len(below) > 10
+    assert wrong == []
+
+
 def test_no_program_of_the_engine_sets_a_variable() -> None:
     """The environment says how the libraries work that are measured."""
     sources = (file for part in ("src", "apps") for file in (ROOT / "engine" / part).rglob("*") if file.is_file())
