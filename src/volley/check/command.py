@@ -345,12 +345,6 @@ def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:
         yield CheckFinding(status="UNDECIDED", layer="all ranks", said=why, remedy=how)
 
 
-def of_all_ranks(log: RunLog) -> bool:
-    """Return whether a launch is that of all ranks of a check: only these have rounds of their own."""
-    plan = log.run.plan if log.run else None
-    return bool(plan and plan.benchmark == RANKS.name and plan.options.rounds)
-
-
 def _gpus_of(log: RunLog) -> set[str]:
     used = {rank.device.uuid for rank in log.run.ranks if rank.device} if log.run else set()
     return used | {gpu.uuid for gpu in log.gpus("before")}
@@ -403,8 +397,9 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     layers, or by the name of its transport.
     """
     _refuse_several(logs)
-    ranks = [log for log in logs if of_all_ranks(log)]
-    others = [(log, log.run.plan) for log in logs if log.run and log not in ranks]
+    planned = [(log, log.run.plan) for log in logs if log.run]
+    ranks = [log for log, plan in planned if getattr(plan.options, "rounds", ())]  # of all ranks together
+    others = [(log, plan) for log, plan in planned if log not in ranks]
     if not ranks and len({plan.benchmark for _, plan in others}) == 1 and not any(log.of_check for log in logs):
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")

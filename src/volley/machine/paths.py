@@ -96,11 +96,6 @@ class PathCounts(msgspec.Struct, frozen=True, tag_field="record", tag="path"):
         """True if the ranks are on two hosts."""
         return len({end.host for end in self.ends}) > 1
 
-    @property
-    def in_one_gpu(self) -> bool:
-        """True if both ranks use one GPU."""
-        return _in_one_gpu(self.ends)
-
 
 class Said(NamedTuple):
     """What a library said of messages: its name, what it calls the way, why it took no other; empty: nothing."""
@@ -180,12 +175,12 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         direct = self.of_gpus and _DIRECT.search(self.protocol)  # of two hosts: NVLink joins them
         if self.crowded or (self.of_gpus and not self.protocol and not links) or (self.apart and not (direct or links)):
             return ""
-        if self.in_one_gpu and direct and not links:
+        if _in_one_gpu(self.ends) and direct and not links:
             return "memory of the GPU"
         if direct or any(device.name == NVLINK for device in self.devices):
             return "GPU to GPU"
         # One GPU for both ranks: what its PCIe counts goes to the host and back.
-        sure = self.protocol or not links or self.in_one_gpu
+        sure = self.protocol or not links or _in_one_gpu(self.ends)
         return "memory of the host" if sure else "GPU to GPU or memory of the host"
 
     @property
@@ -193,11 +188,6 @@ class RunPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """True if devices counted more than was sent: other programs used them, too."""
         # NCCL itself sends up to twice the bytes over the links of GPUs: a flag with each word (its protocol LL).
         return (self.counted or 0.0) > _MOST_SEEN[True] and not any(device.gpu for device in self.devices)
-
-    @property
-    def in_one_gpu(self) -> bool:
-        """True if both ranks use one GPU."""
-        return _in_one_gpu(self.ends)
 
     @property
     def of_gpus(self) -> bool:
@@ -301,7 +291,7 @@ def path_of(counts: PathCounts, said: Said) -> RunPath:
     nvlink, network, pcie = (_carried(counts, link) for link in (NVLINK, "", "PCIe"))
     in_memory, crowded = _IN_MEMORY.search(said.protocol), max(network[1]) > _MOST_SEEN[by_bytes]
     others = not (counts.apart or _OVER_TCP.search(said.protocol)) and (in_memory or crowded)
-    within = counts.in_one_gpu and _DIRECT.search(said.protocol)
+    within = _in_one_gpu(counts.ends) and _DIRECT.search(said.protocol)
     no_pcie = counts.apart or within or counts.size_bytes < SMALLEST_OVER_PCIE
     # If others use the loopback, it says nothing.  What a network carries from GPU to GPU goes over PCIe before.
     able = [nvlink, *([] if others else [network]), *([] if no_pcie else [pcie])]
@@ -330,7 +320,7 @@ def _carried(counts: PathCounts, link: str) -> tuple[list[PathEnd], list[float]]
     """
     by_bytes = counts.size_bytes >= SMALLEST_COUNTED
     # The loopback, or the GPU of both ranks, sends and receives the messages of both.
-    both = counts.in_one_gpu if link else not counts.apart
+    both = _in_one_gpu(counts.ends) if link else not counts.apart
     whole = counts.exchanges * (counts.size_bytes if by_bytes else 1) * (2 if both else 1)
     ends: list[PathEnd] = []
     seen: list[float] = []

@@ -218,15 +218,14 @@ class Place:
 
     # ---------------------------------------------------------------------------------------------- containers
 
-    def start_with(self, need: Need, more: str = "") -> str:
+    def start_with(self, need: Need) -> str:
         """Return how this container is started with what it lacks, in the words of what started it."""
-        option = f"{_OCI[need]}{more}"
         if self.container == "docker":
-            return f"start the container again with: docker run {option}"
+            return f"start the container again with: docker run {_OCI[need]}"
         if self.container == "podman":
-            return f"start the container again with: podman run {option.replace('--gpus all', _CDI)}"
+            return f"start the container again with: podman run {_OCI[need].replace('--gpus all', _CDI)}"
         if self.container in ("kubernetes", "containerd", "cri-o") and need in _POD:
-            return f"in the specification of the pod: {_POD[need]}{more}"
+            return f"in the specification of the pod: {_POD[need]}"
         if self.container in ("apptainer", "singularity") and need in ("gpus", "driver", "uvm", "gdrdrv", "ipc"):
             how = {"gdrdrv": " --bind /dev/gdrdrv", "ipc": " --nv, with all ranks in one container"}.get(need, " --nv")
             return f"start the container again with: apptainer exec{how}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -103,14 +104,14 @@ def _seconds(made: Any, work: Any, begin_s: Any, end_s: Any, *, gpu_begin_s: Any
 
 def _operations(calls: RankCalls, made: Any, begin_s: Any, end_s: Any, *, to_host: bool) -> list[Operation | None]:
     """Return what sent each piece that a copy brought to the host, or received what it took from there."""
-    sides = sorted(filter(None, (_side(calls, each, sends=to_host) for each in calls.operations)), key=_by_address)
+    sides = sorted(filter(None, (_side(calls, each, sends=to_host) for each in calls.operations)), key=itemgetter(0))
     starts = np.array([side[0] for side in sides], np.uint64)
     longest = max((side[1] for side in sides), default=0)
     host = made["to" if to_host else "from"]
     found: list[Operation | None] = [None] * len(made)
     for address, size in sorted(set(zip(host.tolist(), made["bytes"].tolist(), strict=True))):
         near = slice(*np.searchsorted(starts, np.array([max(address - longest, 0), address + size], np.uint64)))
-        those = sorted((side for side in sides[near] if address < side[0] + side[1]), key=_by_time)
+        those = sorted((side for side in sides[near] if address < side[0] + side[1]), key=itemgetter(2))
         copies = np.flatnonzero((host == address) & (made["bytes"] == size))
         times = np.array([time for _, _, time, _ in those])
         at = np.searchsorted(times, end_s[copies]) if to_host else np.searchsorted(times, begin_s[copies], "right") - 1
@@ -126,14 +127,6 @@ def _operations(calls: RankCalls, made: Any, begin_s: Any, end_s: Any, *, to_hos
 
 _Side = tuple[int, int, float, Operation]
 """Address and bytes of what an operation sends or receives, the time from which or until which MPI has it, in s."""
-
-
-def _by_address(side: _Side) -> int:
-    return side[0]
-
-
-def _by_time(side: _Side) -> float:
-    return side[2]
 
 
 def _side(calls: RankCalls, operation: Operation, *, sends: bool) -> _Side | None:

@@ -31,10 +31,6 @@ EXPLAIN = Command(
     their message waits, and the rest. Ranks that lost their core are named instead.""",
     options="volley.trace.options.ExplainOptions",
     run=Lazy("volley.trace.explain.run"),
-    examples=(
-        "volley explain mpi.trace",
-        "volley explain mpi.trace --full",
-        "volley explain mpi.trace -o mpi.html",
-    ),
+    examples=("volley explain mpi.trace", "volley explain mpi.trace --full", "volley explain mpi.trace -o mpi.html"),
 )
 COMMANDS = (RECORD, EXPLAIN)

@@ -312,10 +312,6 @@ def _part(part: float, whole: float) -> Cell:
 
 def _rank_table(times: Split) -> Table:
     of_mpi = "of the time in MPI"
-
-    def not_returned(each: RankTime) -> Cell:
-        return _part(each.open_s, each.mpi_s)
-
     columns: dict[Column, Callable[[RankTime], Any]] = {
         Column("rank"): lambda each: each.rank,
         Column("time"): lambda each: _time_cell(each.total_s),
@@ -326,11 +322,7 @@ def _rank_table(times: Split) -> Table:
         ),
         Column("absent", "%", 3, group=of_mpi): lambda each: _part(sum(each.absent_s.values()), each.mpi_s),
         Column("not split", "%", 3, group=of_mpi): lambda each: _part(each.unsplit_s, each.mpi_s),
-        **(
-            {Column("no return", "%", 3, group=of_mpi): not_returned}
-            if any(each.open_s for each in times.ranks)
-            else {}
-        ),
+        Column("no return", "%", 3, group=of_mpi): lambda each: _part(each.open_s, each.mpi_s),
         Column("the rest", "%", 3, group=of_mpi): lambda each: _part(each.rest_s, each.mpi_s),
         Column("without core", "%", 3): lambda each: replace(
             _part(each.lost_s, each.total_s), style="" if each.has_core else "bad"
@@ -340,6 +332,8 @@ def _rank_table(times: Split) -> Table:
         "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
         f"ready to run, but another program ran (not split from {100 * LOST_CORE:.0f} % on)"
     )
+    if not any(each.open_s for each in times.ranks):
+        columns = {column: cell for column, cell in columns.items() if column.title != "no return"}
     return Table.of(columns, times.ranks, title="Time of each rank", legend=[legend])
 
 

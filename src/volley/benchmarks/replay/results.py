@@ -117,11 +117,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         application=trace.info.application,
     )
     part = ReplayPlan(
-        program=[str(path)],
-        names=program.names,
-        recorded=recorded,
-        gaps=options.gaps,
-        time_s=options.time,
+        program=[str(path)], names=program.names, recorded=recorded, gaps=options.gaps, time_s=options.time
     )
     if not options.job.dry_run:
         write_file(path, np.array(program.words, np.int64).tobytes(), "the calls to replay")

@@ -134,7 +134,8 @@ def engine(facts: Facts) -> DoctorFinding:
 def library(facts: Facts) -> DoctorFinding:
     """Asks a job which library it loaded; looks for another mpirun on PATH."""
     stack = require(facts.stack, "the engine", install_volley(facts))
-    loaded = next((mpi_name(job.library) for job in _jobs(facts) if job.library), None)
+    jobs = (probe.value for probe in (facts.mpi_host, facts.launcher, facts.mpi_device))
+    loaded = next((mpi_name(job.library) for job in jobs if job and job.library), None)
     if loaded is None:
         return not_tested("every job ended before it reported which library it loaded")
     if stack.other_mpirun and not facts.mpi:
@@ -144,10 +145,6 @@ def library(facts: Facts) -> DoctorFinding:
             f"start volley without a launcher, or with {stack.mpiexec} -n 2 {SEND}",
         )
     return good(loaded)
-
-
-def _jobs(facts: Facts) -> list[JobFacts]:
-    return [probe.value for probe in (facts.mpi_host, facts.launcher, facts.mpi_device) if probe.value]
 
 
 def host(facts: Facts) -> DoctorFinding:

@@ -281,13 +281,12 @@ def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> It
     yield from (jobs.without([each]) for each in blamed)
     intel = "Intel" in found[0].settings.get("MPI", "")
     if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error], said):
-        yield TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added
+        yield jobs.with_settings(added)
     if any(each.error for each in found):
         return
     others = [jobs.without([name]) for name in names if name not in blamed and not name.startswith("LD_")]
-    for added in settings_of("intel" if intel else family).around:
-        if "tcp" in added.values() or "self,tcp" in added.values():
-            others.append((TrialFacts(change=" ".join(f"{name}={each}" for name, each in added.items())), (), added))
+    around = settings_of("intel" if intel else family).around
+    others += [jobs.with_settings(added) for added in around if {"tcp", "self,tcp"} & {*added.values()}]
     for change in others:
         if time.monotonic() < until:
             yield change

@@ -274,12 +274,7 @@ _TRIAL_WATCHDOG_S = 5.0
 _NOWHERE = "/dev/null/nonexistent"
 """As the home folder, and below what is no folder: none of the files there exists."""
 _PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
-_IN_HOME = (
-    "~/.openmpi/mca-params.conf",
-    "~/.prte/mca-params.conf",
-    "~/.pmix/mca-params.conf",
-    "~/ucx.conf",
-)
+_IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
 """Settings of Open MPI and UCX in a file."""
 
 
@@ -334,6 +329,10 @@ def without(names: Sequence[str], words: str = "") -> Change:
     return TrialFacts(change=words or f"unset {' '.join(names)}", settings=settings), names, {}
 
 
+def with_settings(added: Mapping[str, str]) -> Change:
+    return TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
+
+
 def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[Change]:
     """Yield what may end the problem.
 
@@ -373,8 +372,7 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         others = (*({"TMPDIR": each} for each in other_folders()), *others)
     elif slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
         others = known.shared_memory.get(major, ())
-    for added in others:
-        yield TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
+    yield from map(with_settings, others)
 
 
 def _suspects(job: JobFacts | None, facts: Facts) -> list[str]:
