@@ -147,6 +147,7 @@ NCCL = (
         }.items()
     ),
     Row("-d half, bfloat16, int32, fp8e4m3", "volley collective -t nccl --element bfloat16", "of NCCL alone"),
+    Row("-r", BLOCKING.format("nccl", "broadcast") + " --root 1"),
     Row("-o max", "volley collective --operation allreduce --reduction max"),
     Row("-d of other types; -o min, prod, avg, mulsum", "", "no contents whose result is exact bit for bit are made"),
     Row("-G", "", "each sample ends with a message of its own, which a graph has not"),

@@ -51,6 +51,7 @@ std::vector<Collective> every_collective(Kind kind, int ranks, int self) {
                           .reduction = kind.reduction};
     if (made.among_neighbors() && ranks < 3) continue;
     Collective& each = all.emplace_back(made);
+    each.root = number % ranks;
     if (!each.traits().own_counts) continue;
     for (const std::array<std::uint64_t, 2> imbalance : {std::array<std::uint64_t, 2>{1, 4}, {3, 1}}) {
       Collective uneven = all.back();

@@ -15,6 +15,7 @@ from example_records import golden
 from screens import check_formats, shown
 from the_command import Command
 from volley import benchmarks
+from volley.benchmarks.collective import ROOTED
 from volley.benchmarks.collective.results import CollectivePoint, bus_factor
 from volley.benchmarks.points import OPERATIONS
 from volley.records.run_log import RunLog
@@ -81,6 +82,20 @@ def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Com
         units = 4 * (8 if point.operation[:8] == "neighbor" else 12 if point.operation.startswith("all-to-all") else 6)
         assert point.data_bytes == point.size_bytes // units * units
         assert point.status == ("ok" if point.data_bytes else "skipped")
+
+
+@pytest.mark.parametrize("root", [1, 2])
+def test_every_root_is_measured_and_its_result_checked(volley: Command, root: int) -> None:
+    words = ("-t", "host,host/nonblocking,host+flip,host+lose", "--ranks", "3", "--operation", ",".join(ROOTED))
+    done = volley("collective", *words, "--sizes", "12,1200", "--root", str(root), *QUICK)
+    assert f"volley collective · root {root} · " in done.out
+    (log,) = done.records
+    wrong = {point.transport for point in log.of(CollectivePoint) if point.status == "failed"}
+    assert wrong == {"host+flip", "host+lose"}
+    assert all(
+        (point.status == "ok") is ("+" not in point.transport) and point.messages_verified
+        for point in log.of(CollectivePoint)
+    )
 
 
 def test_a_broken_collective_is_found(volley: Command) -> None:

@@ -27,6 +27,8 @@ class CollectiveBenchmark final : public Benchmark {
     operations_ = read_operations(options);
     check_ranks(options, plan, element_);
     read_cold_cache(options, plan, cold_caches_);
+    options.integer("root", root_, 0);
+    if (root_ >= plan.world_size) options.complain("root", "there is no rank " + std::to_string(root_));
     options.integers("imbalance", imbalance_, "a length", 1);
     if (imbalance_.empty()) imbalance_ = {1, 1};
     const bool two = imbalance_.size() == 2 && std::ranges::max(imbalance_) <= most_imbalanced;
@@ -78,6 +80,7 @@ class CollectiveBenchmark final : public Benchmark {
         Point& point = points.emplace_back();
         point.collective = collective_of(operation, element_, group);
         point.collective.reduction = reduction_;
+        point.collective.root = root_;
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
@@ -161,6 +164,7 @@ class CollectiveBenchmark final : public Benchmark {
   std::vector<std::uint64_t> sizes_bytes_;
   Element element_ = Element::float32;
   Reduction reduction_ = Reduction::sum;
+  int root_ = 0;
   std::vector<int> imbalance_;
   bool cold_caches_ = false;
 };

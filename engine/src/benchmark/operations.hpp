@@ -155,7 +155,7 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
   Elements all{.of = contributions(collective, contents),
                .piece = count,
                .position = first_element(contents),
-               .rank = collective.reduces() ? Contributions::sum : Collective::root,
+               .rank = collective.reduces() ? Contributions::sum : collective.root,
                .count = count};
   if (collective.operation == Operation::scan) all.rank = Contributions::sum_of_first(collective.self + 1);
   const DataShare part = collective.traits().received_by_root;
@@ -177,6 +177,7 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
     const bool mine = part == DataShare::block_for_each;
     all.piece = collective.block(bytes, mine ? collective.self : 0) / element_bytes;
     all.odd_piece = collective.block(bytes, mine ? collective.self : 1) / element_bytes;
+    all.rank = 0;  // of the first piece
   }
   if (part >= DataShare::block) all.position += collective.block_start(bytes, collective.self) / element_bytes;
   return all;

@@ -80,8 +80,6 @@ enum class Reduction { sum, max };
 // blocks twice. The ranks of a neighborhood are a ring: the neighbors of a rank are the one before it and the one
 // after.
 struct Collective {
-  static constexpr int root = 0;
-
   Operation operation = Operation::barrier;
   Element element = Element::float32;
   int ranks = 1;
@@ -89,6 +87,7 @@ struct Collective {
   // The blocks of even and of odd ranks are as long as these numbers say; operations without own counts have 1 and 1.
   std::array<std::uint64_t, 2> imbalance{1, 1};
   Reduction reduction = Reduction::sum;
+  int root = 0;
   MPI_Comm comm{};  // of these ranks, where MPI makes it
 
   [[nodiscard]] const OperationTraits& traits() const { return traits_of(operation); }
@@ -214,7 +213,7 @@ inline std::unique_ptr<Driver> Collectives::driver(const Collective& collective)
 struct MpiCall {
   Operation operation = Operation::barrier;
   MPI_Comm comm{};
-  int root = Collective::root;
+  int root = 0;
   bool is_root = true;
   MPI_Datatype type = MPI_BYTE;
   MPI_Op reduction = MPI_SUM;
@@ -231,7 +230,8 @@ struct MpiCall {
 [[nodiscard]] inline MpiCall mpi_call(const Collective& collective, std::uint64_t bytes) {
   MpiCall call{.operation = collective.operation,
                .comm = collective.comm,
-               .is_root = collective.self == Collective::root,
+               .root = collective.root,
+               .is_root = collective.self == collective.root,
                .type = collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T,
                .reduction = collective.reduction == Reduction::max ? MPI_MAX : MPI_SUM,
                .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)};

@@ -65,6 +65,7 @@ MEANINGS = {
     "fresh_buffers": "whether there are new buffers for every size",
     "element": "what is reduced",
     "reduction": "how it is reduced",
+    "root": "the rank that has the whole, or gets it",
     "imbalance": "lengths of the blocks of even and odd ranks, joined with dashes in CSV",
     "progress_calls": "calls of the transport while a rank computes",
     "tolerance": "the residual at which a solution ends",

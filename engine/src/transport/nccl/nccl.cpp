@@ -174,12 +174,12 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       case Operation::barrier:
       case Operation::scan: throw std::logic_error("NCCL has no such operation");
       case Operation::broadcast:
-        nccl_->check(nccl_->broadcast(view.send, collective.self == Collective::root ? view.send : view.recv, all, type,
-                                      Collective::root, comm, stream),
+        nccl_->check(nccl_->broadcast(view.send, collective.self == collective.root ? view.send : view.recv, all, type,
+                                      collective.root, comm, stream),
                      "ncclBroadcast");
         break;
       case Operation::reduce:
-        nccl_->check(nccl_->reduce(view.send, view.recv, all, type, reduction, Collective::root, comm, stream),
+        nccl_->check(nccl_->reduce(view.send, view.recv, all, type, reduction, collective.root, comm, stream),
                      "ncclReduce");
         break;
       case Operation::allreduce:
@@ -200,9 +200,9 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
   // they for it.
   void send_blocks(const Collective& collective, const View& view) const {
     const auto& traits = collective.traits();
-    const auto sends = [&](int rank) { return rank == Collective::root ? traits.sent_by_root : traits.sent_by_others; };
+    const auto sends = [&](int rank) { return rank == collective.root ? traits.sent_by_root : traits.sent_by_others; };
     const auto receives = [&](int rank) {
-      return rank == Collective::root ? traits.received_by_root : traits.received_by_others;
+      return rank == collective.root ? traits.received_by_root : traits.received_by_others;
     };
     const std::size_t mine = collective.block(view.bytes);
     begin_group();
@@ -215,7 +215,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       if (receives(collective.self) == DataShare::whole) recv(view.recv + start, others, other, stream_.get());
       else if (receives(collective.self) == DataShare::block_for_each)
         recv(view.recv + static_cast<std::size_t>(other) * mine, mine, other, stream_.get());
-      else if (receives(collective.self) == DataShare::block && other == Collective::root)
+      else if (receives(collective.self) == DataShare::block && other == collective.root)
         recv(view.recv, mine, other, stream_.get());
     }
     end_group();

@@ -21,6 +21,9 @@ USUAL = OPERATIONS[:7]
 UNEVEN = tuple(each for each in OPERATIONS if each.endswith(("v", "w")))
 """The operations whose blocks may differ in length."""
 
+ROOTED = ("broadcast", "reduce", "gather", "scatter", "gatherv", "scatterv")
+"""The operations with a root."""
+
 REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
 """The operations that reduce."""
 
@@ -66,6 +69,9 @@ class CollectiveOptions(SweepOptions):
     reduction: Reduction = option(
         read=option_values.choice(*REDUCTIONS), default="sum", help="How reduce, allreduce and the like combine it."
     )
+    root: int = option(
+        read=option_values.number(0), default=0, help="The rank that has the whole, or gets it, where one does."
+    )
     imbalance: tuple[int, int] = option(
         read=option_values.two_numbers,
         default=(1, 1),
@@ -88,10 +94,14 @@ class CollectiveOptions(SweepOptions):
                 f"--element and --reduction change only {join_words(REDUCING)}: add --operation {REDUCING[1]}, "
                 "or leave them out"
             )
-        if self.imbalance != (1, 1) and not set(self.operation) & set(UNEVEN):
-            raise UserError(
-                f"--imbalance changes only {join_words(UNEVEN)}: add --operation {UNEVEN[0]}, or leave it out"
-            )
+        for option_name, given, changes in (
+            ("--imbalance", self.imbalance != (1, 1), UNEVEN),
+            ("--root", self.root > 0, ROOTED),
+        ):
+            if given and not set(self.operation) & set(changes):
+                raise UserError(
+                    f"{option_name} changes only {join_words(changes)}: add --operation {changes[0]}, or leave it out"
+                )
 
 
 BENCHMARK = Benchmark(

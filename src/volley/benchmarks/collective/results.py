@@ -26,6 +26,7 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
     sizes_bytes: Annotated[list[Positive], doc("bytes of the larger of a rank's two buffers; a barrier has none.")] = []
     element: Annotated[Element, doc("what is reduced.")] = "float"
     reduction: Annotated[Reduction, doc("how it is reduced.")] = "sum"
+    root: Annotated[NonNegative, doc("the rank that has the whole, or gets it, in operations with a root.")] = 0
     imbalance: Annotated[
         list[Positive],
         doc(
@@ -38,9 +39,10 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
 
     @property
     def unusual(self) -> str:
-        """What reductions do, if it is not usual: ``max of int``."""
-        usual = (self.element, self.reduction) == USUALLY or not set(self.operations) & set(REDUCING)
-        return "" if usual else f"{self.reduction} of {self.element}"
+        """What reductions do and which rank is the root, if it is not usual: ``max of int, root 2``."""
+        reduces = (self.element, self.reduction) != USUALLY and set(self.operations) & set(REDUCING)
+        parts = [f"{self.reduction} of {self.element}" * bool(reduces), f"root {self.root}" * bool(self.root)]
+        return ", ".join(filter(None, parts))
 
     @property
     def point_sizes(self) -> list[int]:
