@@ -205,7 +205,7 @@ struct count {  // here and below, what is spare was a field of older recorders
 };
 
 struct partner {
-  uint64_t sent, sent_bytes, received, spare;
+  uint64_t sent, sent_bytes, spare, spare2;
 };
 
 struct sample {  // of a thread, at the begin or the end of a call, about every 10 ms
@@ -588,22 +588,16 @@ static int world_of(const struct call* call, int peer) {
   return peer < 0 || comm == NULL || comm->members == NULL || (uint32_t)peer >= comm->size ? -1 : comm->members[peer];
 }
 
-static void count_partner(int world, bool sends, uint64_t bytes) {
+static void count_sent(int world, uint64_t bytes) {
   if (world < 0 || world >= header->size) return;
-  struct partner* const partner = &partners[world];
-  if (sends) {
-    ++partner->sent;
-    partner->sent_bytes += bytes;
-  } else {
-    ++partner->received;
-  }
+  ++partners[world].sent;
+  partners[world].sent_bytes += bytes;
 }
 
 // What a persistent request sends or receives each time that it is started.
 static struct persistent {
   Word handle;
-  int world;
-  bool sends;
+  int world;  // to which it sends; -1: none
   struct event about;
 } persistents[1024];  // by hash; those that find no place near it are not counted
 
@@ -619,7 +613,7 @@ static void remember_persistent(const struct call* call) {
   const struct event* const e = call->event;
   struct persistent* const its = persistent_of((Word)e->buffer2);
   if (its->handle == 0 || its->handle == (Word)e->buffer2)
-    *its = (struct persistent){(Word)e->buffer2, world_of(call, e->peer), !call->row->source, *e};
+    *its = (struct persistent){(Word)e->buffer2, call->row->source ? -1 : world_of(call, e->peer), *e};
 }
 
 static void count_started(const struct call* call, struct count* count) {
@@ -627,7 +621,7 @@ static void count_started(const struct call* call, struct count* count) {
     const struct persistent* const its = persistent_of((Word)mine.handles[i]);
     if (its->handle == 0 || its->handle != (Word)mine.handles[i]) continue;
     count_bytes(count, &its->about);
-    count_partner(its->world, its->sends, its->about.bytes);
+    count_sent(its->world, its->about.bytes);
   }
 }
 
@@ -891,8 +885,7 @@ static void end(struct call* call, int id, Word result) {
     count_started(call, count);
   } else if (row->type || row->comm) {
     if (row->type) count_bytes(count, e);
-    if (row->kind == SENDRECV && e->length == 3) count_partner(world_of(call, (int)words[e->list]), false, 0);
-    count_partner(world_of(call, e->peer), !row->source && row->kind < INIT, e->bytes);
+    if (!row->source && row->kind < INIT) count_sent(world_of(call, e->peer), e->bytes);
   }
   e->end = at;
   if (e == &slot->event && (row->flag || id == ID_Testsome)) {  // a poll that found something

@@ -59,7 +59,7 @@ THREAD = np.dtype(
 COUNT = np.dtype(
     [*((name, "<u8") for name in ("calls", "ticks", "spare", "bytes", "on_device", "polls")), ("sizes", "<u8", 48)]
 )
-PARTNER = np.dtype([(name, "<u8") for name in ("sent", "sent_bytes", "received", "spare")])
+PARTNER = np.dtype([(name, "<u8") for name in ("sent", "sent_bytes", "spare", "spare2")])
 SAMPLE = np.dtype([*((name, "<u8") for name in ("at", "spare", "delay_ns")), ("thread", "<u4"), ("spare2", "<u4")])
 COPY = np.dtype(
     [
