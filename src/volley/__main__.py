@@ -11,8 +11,6 @@ import io
 import os
 import sys
 
-from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, UserError
-
 TYPE_CHECKING = False  # start-up: to import typing takes longer than all of this
 if TYPE_CHECKING:
     from typing import Any
@@ -58,6 +56,8 @@ def main() -> int:
         place = rank_info(os.environ)
         return _follow(place) if place and place.rank > 0 and has_launcher() else _front(place)
     except KeyboardInterrupt:  # before the command line was read
+        from volley.errors import EXIT_INTERRUPTED  # noqa: PLC0415  start-up: Ctrl-C is caught
+
         print("volley: stopped", file=sys.stderr)
         return EXIT_INTERRUPTED
 
@@ -65,6 +65,7 @@ def main() -> int:
 def _follow(place: RankInfo) -> int:
     """Exec the engine if rank 0 starts one; rank 0 alone reports errors."""
     from volley import cli  # noqa: PLC0415  start-up: see above
+    from volley.errors import EXIT_GOOD, UserError  # noqa: PLC0415  start-up: see above
     from volley.launch.inside_launcher import exec_engine, rank_arguments  # noqa: PLC0415
     from volley.machine.transports import have_threads  # noqa: PLC0415
 
