@@ -117,6 +117,8 @@ def rows(
             real = facts if with_host or peers or facts["metric"] != "bandwidth" else {**facts, "section": through}
             ways = 2 if facts["direction"] == "bi" or facts["metric"] == "store" else 1
             counts = {"messages_timed": 6 * ways * facts["window"], "messages_verified": 6 * ways}
+            if facts["metric"] in ("store", "load"):
+                counts |= {"compared_counts": 0, "compared_in_flight": 0}
             made = cell(two.uuid, time_s(real, within, slow.get(pair, 1.0)), peer_access=peers, **counts)
             if facts["engine"] == "SM" and not peers and not with_host:
                 made = failed(two.uuid, "there is no peer access between the two", "skipped")
