@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, pairwise, takewhile
 
 _RULE = re.compile(r"-{20,}|\*{20,}|={20,}")
@@ -221,6 +222,11 @@ def reason_in(lines: Sequence[str], known: str = "") -> str:
 
     ``known``: what is known without these lines; it says more than a warning, or a line that speaks of no error.
     """
+    return _reason(tuple(lines), known)
+
+
+@lru_cache(maxsize=256)  # the checks of doctor ask several times about a job
+def _reason(lines: tuple[str, ...], known: str) -> str:
     kept = [line for line in lines if not _NO_MESSAGE.match(line)]
     rest = (line for line in kept if _says_more(line) and not _CONSEQUENCE.match(line))
     said = next(filter(None, chain(_reasons(kept), [known], rest)), "").strip()
