@@ -83,7 +83,7 @@ EVERY = (3, pytest.param(1, marks=pytest.mark.long))
 
 @pytest.fixture(scope="module", params=EVERY)
 def remedies(request: pytest.FixtureRequest) -> list[Remedy]:
-    """Remedies for every state in some places, each in a batch system or in none: in every place all of them are met."""
+    """Remedies for every state in some places, each in a batch system or in none; in all places it meets each."""
     found, batches = [], [*JOBS]
     reported = {name: situation.changes for name, situation in SITUATIONS.items()}
     for number, (name, change) in enumerate({**STATES, **GPU_STATES, **reported}.items()):
