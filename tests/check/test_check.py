@@ -499,7 +499,7 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
     file = tmp_path / "limits.json"
     checked = limits.Checked(host="a", machine=THIS, seconds={"x": 1.0})
     file.write_bytes(msgspec.json.encode(Limits(checks=[checked] * limits.FEWEST)))
-    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "10", "--expect", str(file))
+    words = ("--format", "json", "--ranks", "2", "--transport", "host+flip", "--budget", "60", "--expect", str(file))
     done = volley("check", *words, "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 1, done.err
     document = json.loads(done.out)

@@ -50,7 +50,7 @@ def test_a_check_of_several_layers_says_it_once(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with another_on(min(os.sched_getaffinity(0))) as other:
-        cli.main(["check", "--format", "json"])
+        cli.main(["check", "--ranks", "1", "--format", "json"])
         captured = capsys.readouterr()
         assert captured.err.count("another volley measures") == 1
         assert len({each["layer"] for each in json.loads(captured.out)["findings"]}) > 1
