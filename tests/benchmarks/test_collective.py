@@ -111,17 +111,18 @@ def test_a_broken_collective_is_found(volley: Command) -> None:
 
 @pytest.mark.slow
 def test_maxima_are_measured_and_a_type_that_mpi_has_not_is_skipped(volley: Command) -> None:
-    words = ("collective", "-t", "host,host+flip", "--operation", "allreduce,allgather", *QUICK)
-    done = volley(*words, "--reduction", "max", "--element", "int")
+    words = ("-t", "host,host+flip", "--operation", "allreduce,allgather", "--sizes", "8,64k", *QUICK)
+    done = volley("collective", *words, "--reduction", "max", "--element", "int")
     assert "collective · max of int · " in done.out
     (log,) = done.records
     assert {(each.transport, each.status) for each in log.records} == {("host", "ok"), ("host+flip", "failed")}
-    (log,) = volley(*words, "--element", "bfloat16").records
+    (log,) = volley("collective", *words, "--element", "bfloat16").records
     short = {(each.operation, each.transport, each.reason) for each in log.of(CollectivePoint) if each.status != "ok"}
     assert ("allreduce", "host", "the MPI standard has no type for bfloat16; NCCL has one") in short
     assert not any(operation == "allgather" and transport == "host" for operation, transport, _ in short)
 
 
+@pytest.mark.slow
 def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
     words = ("--sizes", "256", "--iterations", "2", "--warmup", "1", "--operation", ",".join(OPERATIONS))
     (log,) = volley("collective", "--ranks", "64", *words).records

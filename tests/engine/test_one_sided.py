@@ -18,7 +18,7 @@ BOTH_WAYS = ("stream", *QUICK, "--direction", "bi", "--window", "1")
 
 
 @pytest.mark.slow  # test_faults.py and engine/tests/mpi_transports.cpp measure with each of them, too
-@pytest.mark.parametrize("words", [("pingpong", *QUICK), BOTH_WAYS])
+@pytest.mark.parametrize("words", [("pingpong", *QUICK), pytest.param(BOTH_WAYS, marks=pytest.mark.long)])
 def test_every_message_is_verified(volley: Command, words: tuple[str, ...]) -> None:
     (log,) = volley(*words, "--transport", "put,get").records
     points = log.of(PointRecord)

@@ -229,7 +229,7 @@ def _seeds_of(words: list[int], rank: int) -> Iterator[tuple[int, int]]:
         yield from ((side + 4, words[sides[0] - 5]) for side in sides)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 14))])
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 20))])
 def test_a_trace_that_was_cut_anywhere_is_replayed_or_refused(mixed: list[Path], tmp_path: Path, seed: int) -> None:
     """Each rank kept another number of its calls, as after a kill or with few --events."""
     drawn = random.Random(seed)

@@ -73,9 +73,8 @@ def pingpong(hosts: Lab, folder: Path, asked: str, *variables: str) -> tuple[lis
     return of_plan(log.run.plan.launch).paths, done.stdout
 
 
-def test_the_chosen_interface_is_named_and_its_bytes_are_counted(
-    hosts: Lab, tmp_path: Path, mpi: tuple[str, str]
-) -> None:
+def test_the_interface_is_named_and_its_bytes_are_counted(hosts: Lab, tmp_path: Path, mpi: tuple[str, str]) -> None:
+    """One that was chosen; a library itself takes one link or both, and all bytes of long messages are found."""
     name, asked = mpi
     for chosen, idle in ((QUICK, SLOW), (SLOW, QUICK)):
         paths, screen = pingpong(hosts, tmp_path, asked, f"{CHOOSES[name]}={chosen}")
@@ -92,11 +91,7 @@ def test_the_chosen_interface_is_named_and_its_bytes_are_counted(
             f"the environment sets {CHOOSES[name]}={SLOW}: env -u {CHOOSES[name]} volley pingpong"
         )
         assert (found in screen) == (chosen == SLOW)
-
-
-def test_what_a_library_chooses_itself_is_counted(hosts: Lab, tmp_path: Path, mpi: tuple[str, str]) -> None:
-    """Whatever it takes, one link or both: all bytes of long messages are found."""
-    paths, _ = pingpong(hosts, tmp_path, mpi[1])
+    paths, _ = pingpong(hosts, tmp_path, asked)
     for path in paths[1:]:
         assert path.counted == pytest.approx(1.0, abs=0.05)
         for end in path.ends:
