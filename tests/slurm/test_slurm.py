@@ -67,11 +67,11 @@ class Volley:
         done.stdout = printed.read_text()
         return done
 
-    def records(self, *, complete: bool = True) -> Run:
+    def records(self, *, complete: bool = True, launches: int = 1) -> Run:
         """The first record of the only saved run."""
         (file,) = (self.folder / "volley").glob("*.jsonl")
-        (log,) = read_runs(file, BENCHMARKS)
-        assert log.complete == complete
+        log, *others = read_runs(file, BENCHMARKS)
+        assert (log.complete, len(others)) == (complete, launches - 1)
         assert log.run is not None
         return log.run
 
@@ -139,10 +139,10 @@ def test_srun_starts_a_check_of_two_nodes(volley: Volley) -> None:
 
 
 def test_the_script_of_volley_batch_runs(volley: Volley) -> None:
-    done = volley.sbatch("--nodes", "2", "--", *REQUEST)
+    done = volley.sbatch("--nodes", "2", "--", *REQUEST, "--launches", "2")  # each is a step of the job
     assert done.returncode == 0, done.stdout
     assert "64 KiB" in done.stdout
-    run = volley.records()
+    run = volley.records(launches=2)
     assert one_on_each_node(run)
     # a batch script has SLURM_PROCID=0 and is no rank: volley in it starts a step of its own
     assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", False)
@@ -156,23 +156,16 @@ def test_the_job_s_exit_code_is_volley_s(volley: Volley) -> None:
     assert "FAILED" in done.stdout
 
 
-def test_launches_are_steps_of_one_job(volley: Volley) -> None:
-    two = ("--launches", "2", "--launcher", "srun", "-o", str(volley.folder / "two.jsonl"))
-    done = volley.run(*REQUEST, *two, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
+@pytest.mark.parametrize(("asked", "launcher"), [("srun", "srun"), ("auto", "openmpi")])
+def test_what_carried_the_bytes_is_shown_whoever_starts_the_ranks(volley: Volley, asked: str, launcher: str) -> None:
+    """The engine's own mpirun finds the nodes, too."""
+    quick = ("pingpong", "--transport", "host", "--sizes", "8,64Ki,4Mi", "--iterations", "2", "--launcher", asked)
+    done = volley.run(*quick, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 0, done.stderr
-    assert len(read_runs(volley.folder / "two.jsonl", BENCHMARKS)) == 2
-
-
-@pytest.mark.parametrize("launcher", ["srun", "openmpi"])
-def test_what_carried_the_bytes_is_shown_whoever_starts_the_ranks(volley: Volley, launcher: str) -> None:
-    quick = ("pingpong", "--transport", "host", "--sizes", "8,64Ki,4Mi", "--iterations", "2")
-    words = (*quick, "--launcher", launcher, "--force", "-o", str(volley.folder / "paths.jsonl"))
-    done = volley.run(*words, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
-    assert done.returncode == 0, done.stderr
-    (log,) = read_runs(volley.folder / "paths.jsonl", BENCHMARKS)
-    assert log.run
-    assert log.run.plan.launch["launcher"] == launcher
-    paths = of_plan(log.run.plan.launch).paths
+    run = volley.records()
+    assert one_on_each_node(run)
+    assert run.plan.launch["launcher"] == launcher
+    paths = of_plan(run.plan.launch).paths
     assert [path.size_bytes for path in paths] == [8, 64 << 10, 4 << 20]
     for path in paths:
         assert [end.host for end in path.ends] == list(NAMES)
@@ -185,14 +178,6 @@ def test_looking_at_what_works_takes_the_job_s_ranks(volley: Volley) -> None:
     done = volley.run("transports", "--launcher", "srun", before=("salloc", "--quiet", "-N", "2", "-n", "4"))
     assert done.returncode == 0, done.stderr
     assert [rank.host for rank in volley.records().ranks] == [NAMES[0]] * 2 + [NAMES[1]] * 2
-
-
-def test_the_engine_s_own_mpirun_finds_the_nodes(volley: Volley) -> None:
-    done = volley.run(*REQUEST, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
-    assert done.returncode == 0, done.stderr
-    run = volley.records()
-    assert run.plan.launch["launcher"] == "openmpi"
-    assert one_on_each_node(run)
 
 
 @pytest.mark.parametrize("launcher", ["srun", "auto"])
