@@ -24,6 +24,7 @@ from volley.launch.launchers import cores
 from volley.machine.mpi_choice import choose_mpi
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
+from volley.run.same_cores import SPACE
 
 FEW = ("--sizes", "8,64k", "--iterations", "5")
 """A measurement that is over at once, also on an MPI that does not yield."""
@@ -63,12 +64,12 @@ class Command:
     def environment(self, **changes: str) -> dict[str, str]:
         """A plain user's environment: no allocation, no launcher, nobody's choice of components.
 
-        A rank of Open MPI that waits leaves its core to the other tests.
+        A rank of Open MPI that waits leaves its core to the other tests, which are not taken for disturbances.
         """
         gone = ("SLURM_", "LSB_", "PBS_", "SGE_", "PE_HOSTFILE", "OMPI_", "VOLLEY_")
         plain = {name: value for name, value in scrubbed(os.environ).items() if not name.startswith(gone)}
         mine = {"XDG_STATE_HOME": str(self.state), "VOLLEY_ENGINE": str(self.engine), "COLUMNS": "120"}
-        mine |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
+        mine |= {"OMPI_MCA_mpi_yield_when_idle": "1", SPACE: os.environ.get(SPACE, "")}
         first = f"{self.mpi}/bin" if self.mpi else str(self.engine.parent)  # that of a stand-in
         mine["PATH"] = f"{first}{os.pathsep}{plain['PATH']}"
         return {**plain, **mine, **changes}
