@@ -231,16 +231,15 @@ def test_pictures_are_dark_where_the_page_is(write: Any) -> None:
         assert all(f'[{name}="{light}"]{{{name}:#' in style for name, light in used)
 
 
-@pytest.mark.slow
 def test_a_run_that_was_cut_short_is_shown_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     short, out = tmp_path / "short.jsonl", tmp_path / "short.html"
-    short.write_text("".join(CURVES.read_text("utf-8").splitlines(keepends=True)[:-20]), "utf-8")
+    short.write_text("".join(RANKS.read_text("utf-8").splitlines(keepends=True)[:-20]), "utf-8")
     assert main(["report", str(short), "-o", str(out)]) == 1
     assert any("INCOMPLETE" in text for text in Page(out.read_text("utf-8")).texts)
     assert capsys.readouterr().err == f"report: {out}\n"
     former = out.read_bytes()
-    assert main(["report", str(CURVES), "-o", str(out)]) == 2
+    assert main(["report", str(RANKS), "-o", str(out)]) == 2
     assert capsys.readouterr().err == f"volley: {out} exists: name another file, or replace it with --force\n"
     assert out.read_bytes() == former
     assert main(["report", str(short), "-o", str(out), "-q", "--force"]) == 1
