@@ -124,7 +124,7 @@ def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:
 
 def test_srun_starts_a_check_of_two_nodes(volley: Volley) -> None:
     records = str(volley.folder / "r.jsonl")
-    words = ("check", "--transport", "host,host+flip", "--budget", "10", "--format", "json", "-o", records)
+    words = ("check", "--transport", "host,host+flip", "--budget", "5", "--format", "json", "-o", records)
     done = volley.run(*words, before=("srun", "-N", "2", "-n", "2", "--mpi=pmix"))
     assert done.returncode == 1, done.stderr
     found = {each["layer"]: each for each in json.loads(done.stdout)["findings"]}
