@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from volley.machine import mpi_choice
-from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_MCA
+from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_MCA, MpiAbout, Stack
 from volley.setup import shell
 
 ODD = 'it\'s a "new" $HOME'
@@ -108,3 +109,32 @@ def test_where_nvcc_is_missing_a_sentence_says_where_it_comes_from(
     out, error = capsys.readouterr()
     assert "there is no nvcc" in error
     assert "nvcc" not in out
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("family", "told"), [("mpich", ["mpicc.mpich", "mpirun.mpich"]), ("openmpi", [])])
+def test_the_names_of_the_mpi_are_said_and_the_path_changes_only_where_these_are_not_first(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    family: str,
+    told: list[str],
+    *,
+    first: bool,
+) -> None:
+    """Debian has both MPIs in /usr/bin."""
+    folder = tmp_path / "usr/bin"
+    for name, target in {"mpicc": "opal_wrapper", "mpirun": "orterun"}.items():
+        program(folder / target)
+        program(folder / f"{name}.mpich")
+        (folder / f"{name}.openmpi").symlink_to(target)
+        (folder / name).symlink_to(f"{name}.openmpi")
+    program(folder / "mpiexec.hydra")
+    mpiexec = folder / ("mpirun" if family == "openmpi" else "mpiexec.hydra")
+    about = MpiAbout({"openmpi": "Open MPI v4.1", "mpich": "MPICH 4.0"}[family], "3.1", "")
+    monkeypatch.setattr(shell, "assemble", lambda *_: Stack(about, mpiexec=mpiexec))
+    searched = f"/own:{folder if first else tmp_path}:{os.defpath}:{Path(sys.executable).parent}"
+    assert shell.run(shell.EnvOptions(job=shell.JobOptions(mpi="wheel")), {"PATH": searched}) == 0
+    out, error = capsys.readouterr()
+    assert [line.rpartition(" ")[2] for line in error.splitlines() if "another MPI's" in line] == told
+    assert evaluated(out, {"PATH": searched})["PATH"] == (searched if first else f"{folder}:{searched}")

@@ -27,8 +27,9 @@ ENV = Command(
     help="""
     Print what a shell needs to compile and start your own programs with the MPI that volley uses.
 
-    After eval "$(volley env)", mpicc, mpirun and nvcc are on PATH, and the Open MPI of PyPI is CUDA-aware. The lines
-    are for bash, zsh and other POSIX shells, and change only this shell.
+    After eval "$(volley env)", mpicc, mpirun and nvcc are on PATH, and the Open MPI of PyPI is CUDA-aware. A PATH
+    where they are found already stays as it is. The lines are for bash, zsh and other POSIX shells, and change only
+    this shell.
     """,
     options="volley.setup.shell.EnvOptions",
     run=Lazy("volley.setup.shell.run"),
