@@ -77,6 +77,23 @@ Remedy = tuple[str, Facts, DoctorFinding, str]
 Findings = dict[str, tuple[str, str, str]]
 
 
+def placed(change: dict[str, object], system: dict[str, object], job: str, variables: dict[str, str]) -> Facts:
+    """A state in a place, in a shell with the variables of a job, which may be one on another host."""
+    facts = changed(GOOD, **change)
+    known, around = facts.system.value, facts.surroundings.value
+    assert known
+    assert around
+    kind, _, left = job.partition(", ")
+    of_job = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left}
+    its = of_job if job and not around.batch_system else {}
+    return replace(
+        facts,
+        system=replace(facts.system, value=replace(known, **{"root": False, **system})),
+        environment={**facts.environment, **variables},
+        surroundings=replace(facts.surroundings, value=replace(around, **its)),
+    )
+
+
 EVERY = (3, pytest.param(1, marks=pytest.mark.long))
 """Each state is tried in every third place, or in every one."""
 
@@ -87,23 +104,11 @@ def remedies(request: pytest.FixtureRequest) -> list[Remedy]:
     found, batches = [], [*JOBS]
     reported = {name: situation.changes for name, situation in SITUATIONS.items()}
     for number, (name, change) in enumerate({**STATES, **GPU_STATES, **reported}.items()):
-        facts = changed(GOOD, **change)
-        known, around = facts.system.value, facts.surroundings.value
-        assert known
-        assert around
         for place, (where, system) in enumerate(PLACES.items()):
             if (number + place) % request.param:
                 continue
             batch = batches[(number + place) % len(batches)]
-            kind, _, left = batch.partition(", ")
-            of_job = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left}
-            its = of_job if batch and not around.batch_system else {}
-            here = replace(
-                facts,
-                system=replace(facts.system, value=replace(known, **{"root": False, **system})),
-                environment={**facts.environment, **JOBS[batch]},
-                surroundings=replace(facts.surroundings, value=replace(around, **its)),
-            )
+            here = placed(change, system, batch, JOBS[batch])
             for finding in diagnose(here).findings:
                 said = filter(None, (finding.remedy, *finding.also))
                 found += [(f"{name}; {where}; {batch}", here, finding, each) for each in said]
@@ -200,19 +205,8 @@ FAR = {
 
 
 def _findings(change: dict[str, object], system: dict[str, object], job: str, variables: dict[str, str]) -> Findings:
-    """Return what doctor says by check, in a shell with the variables of a job, which may be one on another host."""
-    facts = changed(GOOD, **change)
-    known, around = facts.system.value, facts.surroundings.value
-    assert known
-    assert around
-    kind, _, left = job.partition(", ")
-    its = {"batch_system": kind, "job_hosts": ["gpu07" if left else "node1"], "in_job": not left} if job else {}
-    here = replace(
-        facts,
-        system=replace(facts.system, value=replace(known, **{"root": False, **system})),
-        environment={**facts.environment, **variables},
-        surroundings=replace(facts.surroundings, value=replace(around, **its)),
-    )
+    """Return what doctor says by check."""
+    here = placed(change, system, job, variables)
     return {each.check: (each.status, each.said, each.remedy) for each in diagnose(here).findings}
 
 
