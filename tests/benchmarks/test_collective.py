@@ -84,7 +84,7 @@ def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Com
         assert point.status == ("ok" if point.data_bytes else "skipped")
 
 
-@pytest.mark.parametrize("root", [1, 2])
+@pytest.mark.parametrize("root", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_root_is_measured_and_its_result_checked(volley: Command, root: int) -> None:
     words = ("-t", "host,host/nonblocking,host+flip,host+lose", "--ranks", "3", "--operation", ",".join(ROOTED))
     done = volley("collective", *words, "--sizes", "12,1200", "--root", str(root), *QUICK)

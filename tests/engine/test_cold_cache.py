@@ -46,6 +46,7 @@ def test_windows_are_sound_and_every_fault_is_found(volley: Command, direction: 
     assert {point.transport for point in log.of(StreamPoint) if point.status == "failed"} == set(faulty)
 
 
+@pytest.mark.slow
 def test_every_collective_is_sound_and_every_fault_is_found(volley: Command) -> None:
     operations = [operation for operation in OPERATIONS if operation != "barrier"]
     words = ("--ranks", "3", "--operation", ",".join(operations), "--imbalance", "1,3", "--sizes", "1000")
@@ -59,6 +60,7 @@ def test_every_collective_is_sound_and_every_fault_is_found(volley: Command) -> 
     }
 
 
+@pytest.mark.slow
 def test_a_comparison_names_the_condition(volley: Command) -> None:
     (warm,) = volley("pingpong", *QUICK, "-t", "host", "--sizes", "8").records
     (cold,) = volley("pingpong", *COLD, "-t", "host", "--sizes", "8").records
