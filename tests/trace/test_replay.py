@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,23 @@ def test_buffers_that_overlap_still_do() -> None:
     assert places.of(5000) >= places.of(1149) + 1
     assert places.of(5000) + 10 <= places.bytes
     assert places.of(1000) % 64 == 1000 % 64
+
+
+def test_messages_in_flight_that_would_overlap_have_places_of_their_own_and_are_checked(known: Path) -> None:
+    """As columns of an array do, whose gaps a replay leaves out."""
+    checked = []
+    for overlap in (False, True):
+        trace = read_trace(str(known))
+        for rank in trace.ranks if overlap else ():
+            rank.events["buffer"] = 4096
+            rank.events["buffer2"][rank.events["call"] == rank.names.index("Sendrecv")] = 4100
+        words = build(trace, resolve(trace)).words
+        steps = list(chain.from_iterable(replayed_sides(words, ranks=2)))
+        checked.append(sum(words[side + 4] > 0 for side in chain.from_iterable(steps)))
+        for sides in (sides for sides in steps if len(sides) == 2):  # of MPI_Sendrecv: bytes and places
+            (sent, here), (received, there) = (words[side + 2 : side + 4] for side in sides)
+            assert here + sent <= there or there + received <= here
+    assert checked[0] == checked[1] > 0
 
 
 def test_a_trace_without_a_rank_is_refused(known: Path) -> None:

@@ -4,15 +4,18 @@ A message is replayed if both of its sides were recorded, a collective if all of
 waits for in the replay, it waited for in the application: so a replay ends wherever the trace was cut.  Receives from
 any source name the source that they had, successful tests are waits, persistent requests are made anew each time, data
 of derived types is sent as bytes, and a buffered send is a nonblocking one that is completed at the end.  Buffers keep
-their places: an application that sends from the buffer into which it has received has another speed.
+their places, but where messages in flight would overlap: an application that sends from the buffer into which it has
+received has another speed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import chain
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -24,12 +27,10 @@ from volley.records.trace_file import DEVICE, DEVICE2, LIST_LOST, NOBODY, Trace
 
 _LARGEST = 2**31 - 1
 _LINE = 64
-_MOST_ACTIVE = 256
-"""Operations in flight at once among which shared buffers are looked for."""
-_SCRATCH = -2, -1
-"""Where all collectives have their buffers."""
-_APART = 1 << 62
-"""Added to the address of the receive buffer of MPI_Sendrecv_replace: MPI_Sendrecv needs another one."""
+_APART = 1 << 64
+"""Added to the address of a message as often as its bytes would overlap another one's that is in flight."""
+_MOST_APART = 256
+"""Messages that overlap so many others share a place, and are not checked."""
 _MESSAGES = ("send", "recv", "isend", "irecv", "wait", "sendrecv")
 OPERATION_OF_CALL = {
     **{name: name.lower() for name in ("Barrier", "Reduce", "Allreduce", "Allgather", "Gather", "Scatter")},
@@ -71,6 +72,8 @@ class ReplayProgram:
     """Some buffer is in GPU memory."""
     copied: int
     """Messages that the application copies from or to GPU memory, where this was asked for."""
+    unchecked: dict[str, int]
+    """Of which messages and results of collectives the data is not checked, and how many those are."""
 
 
 @dataclass
@@ -112,7 +115,13 @@ class _Builder:
         whole = (group for group in calls.collectives if self._is_whole(group))
         self._whole = {id(each): group for group in whole for each in group.values()}
         """The operations of all ranks that belong to one, by its identity."""
-        self._unverified: set[int] = set()
+        self._unchecked: dict[int, str] = {}
+        """Why the data of an operation is not checked, by its identity."""
+        self._counts: dict[str, int] = {}
+        self._apart: dict[int, int] = {}
+        """What is added to the address of a message."""
+        self._contents: dict[int, int] = {}
+        """The identity of the send whose contents a send has."""
         self._seeds: dict[int, int] = {}
         self._on_gpus = memory == "device"
 
@@ -133,7 +142,7 @@ class _Builder:
 
     def build(self) -> ReplayProgram:
         for each in self._calls.ranks.values():
-            self._find_overlaps(each)
+            self._find_places(each)
         ranks: list[_Rank] = []
         durations: dict[str, list[Any]] = {}
         left_out: dict[str, float] = {}
@@ -165,31 +174,60 @@ class _Builder:
             last - first,
             self._on_gpus,
             len(self._copied),
+            self._counts,
         )
 
     # ---------------------------------------------------------------------------------------------- verification
 
-    def _find_overlaps(self, rank: RankCalls) -> None:
-        """Note what is not checked: others in flight share its buffer, or the application may."""
-        active: list[tuple[Operation, int, int]] = []
+    def _find_places(self, rank: RankCalls) -> None:
+        """Give a message another place where it would overlap one in flight: data of derived types is sent without its
+        gaps, which the other one may be in.  Sends of the same bytes share a place and contents.  Note what is not
+        checked."""
+        in_flight: list[tuple[int, int, int]] = []
+        """Places, which do not overlap: their begins and ends, and of sends what their contents are made of."""
+        ends: list[tuple[float, tuple[int, int, int]]] = []
+        collective: tuple[float, int] = (-1, 0)
+        """Of those in flight the one that ends last."""
         for mine in rank.operations:
-            low, high = mine.source.buffer, mine.source.buffer + mine.nbytes
-            if mine.kind not in ("send", "receive"):
-                if id(mine) not in self._whole:
-                    continue
-                low, high = _SCRATCH
-            elif _is_buffered(rank, mine):
-                self._unverified.add(id(mine))
-            active = [each for each in active if each[0].done < 0 or each[0].done >= mine.post][-_MOST_ACTIVE:]
-            for each, begin, end in active:
-                if begin < high and low < end and each.post != mine.post:
-                    self._unverified |= {id(each), id(mine)}
-            active.append((mine, low, high))
+            done = mine.done if mine.done >= 0 else inf
+            if id(mine) in self._whole and mine.kind != "Barrier":
+                if collective[0] >= mine.post:
+                    self._do_not_check("collectives in flight together", collective[1], id(mine))
+                collective = max(collective, (done, id(mine)))
+            if mine.kind not in ("send", "receive") or mine.peer == NOBODY or not mine.nbytes or not _is_replayed(mine):
+                continue
+            if _is_buffered(rank, mine):
+                self._do_not_check("buffered sends", id(mine))
+                continue
+            while ends and ends[0][0] < mine.post:
+                del in_flight[bisect_left(in_flight, heappop(ends)[1])]
+            for apart in range(_MOST_APART):
+                low = mine.source.buffer + apart * _APART
+                high = low + mine.nbytes
+                before = bisect_left(in_flight, (high,))
+                other = in_flight[before - 1] if before else (0, 0, 0)
+                same = mine.kind == "send" and other[2] != 0 and other[:2] == (low, high)
+                if same or other[1] <= low:
+                    self._contents[id(mine)] = other[2] if same else id(mine)
+                    taken = low, high, self._contents[id(mine)] if mine.kind == "send" else 0
+                    insort(in_flight, taken)
+                    heappush(ends, (done, taken))
+                    break
+            else:
+                apart = _MOST_APART
+                self._do_not_check(f"messages that overlap {_MOST_APART} others in flight", id(mine))
+            self._apart[id(mine)] = apart * _APART
 
-    def _seed(self, those: Iterable[Operation | None]) -> int:
+    def _do_not_check(self, why: str, *those: int) -> None:
+        self._unchecked |= dict.fromkeys(those, why)
+
+    def _seed(self, those: Iterable[Operation], *, arrives: bool) -> int:
         """Return the seed of the contents of these operations, which belong together; 0: they are not checked."""
-        known = [id(each) for each in those if each is not None]
-        return 0 if not self._unverified.isdisjoint(known) else self._seeds.setdefault(min(known), len(self._seeds) + 1)
+        known = [id(each) for each in those]
+        for why in filter(None, map(self._unchecked.get, known)):
+            self._counts[why] = self._counts.get(why, 0) + arrives
+            return 0
+        return self._seeds.setdefault(self._contents.get(known[0], known[0]), len(self._seeds) + 1)
 
     # ----------------------------------------------------------------------------------------------------- steps
 
@@ -222,8 +260,7 @@ class _Builder:
             return
         known = [each for each in those if _is_replayed(each)]
         if name.startswith("Sendrecv"):
-            apart = {"receive": _APART if name == "Sendrecv_replace" else 0}
-            sides = [self._side(each, apart.get(each.kind, 0)) if each in known else _NO_SIDE for each in those]
+            sides = [self._side(each) if each in known else _NO_SIDE for each in those]
             if known:
                 self._step(rank, number, "sendrecv", gap_ns, [*sides, _NO_SIDE][:2], comm=those[0].comm)
             return
@@ -247,7 +284,7 @@ class _Builder:
             lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
         place, room = self._on_device(mine), rank.scratch_bytes
         room[place] = max(room[place], (nbytes + 8) * len(members), sum(lists), 1)
-        seed = self._seed(self._whole[id(mine)].values())
+        seed = self._seed(self._whole[id(mine)].values(), arrives=True)
         side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0, place)
         code, element = OPERATION_OF_CALL[mine.kind], mine.source.element
         self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)
@@ -280,11 +317,14 @@ class _Builder:
         rank.steps.append([*head, *chain.from_iterable(sides), len(numbers), *numbers])
         rank.emitted.append(number)
 
-    def _side(self, mine: Operation, apart: int = 0) -> _Side:
+    def _side(self, mine: Operation) -> _Side:
         sent = mine.nbytes if mine.kind == "send" or mine.match is None else mine.match.nbytes
         peer = -1 if mine.peer == NOBODY else self._calls.members[mine.comm].index(mine.peer)
-        seed = self._seed((mine, mine.match)) if mine.match else 0
-        return peer, max(mine.tag, 0), mine.nbytes, mine.source.buffer + apart, seed, sent, self._on_device(mine)
+        seed, arrives = 0, mine.kind == "receive"
+        if mine.match:
+            seed = self._seed((mine.match, mine) if arrives else (mine, mine.match), arrives=arrives)
+        address = mine.source.buffer + self._apart.get(id(mine), 0)
+        return peer, max(mine.tag, 0), mine.nbytes, address, seed, sent, self._on_device(mine)
 
     def _on_device(self, mine: Operation) -> int:
         """Return 1 if the buffer is in GPU memory, else 0."""
