@@ -17,6 +17,7 @@ import pytest
 from recorded_program import mpirun, start, unmatched, volley
 from the_command import LIMIT_S, until
 from volley import cli
+from volley.errors import UserError
 from volley.machine.mpi_words import ALLOW_ROOT
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace
@@ -89,7 +90,7 @@ def expected_places(victim: int) -> list[str]:
         f"rank {who[0]} was in MPI_Recv from rank {who[1]}, tag 42, 1 B",
         f"rank {who[1]} was in MPI_Wait of MPI_Irecv from rank {who[2]}, tag 5, 1 B",
         f"rank {who[2]} was in MPI_Barrier",
-        f"rank {who[3]} was outside MPI, after MPI_Barrier",
+        f"rank {who[3]} was outside MPI for ",
     ]
 
 
@@ -105,6 +106,7 @@ def test_the_roll_call_of_a_deadlock(program: Path, tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
     for place in expected_places(1):
         assert place in err
+    assert re.search(r"was outside MPI for [\w ]+, after MPI_Barrier\n", err)
     code, out, _ = volley("explain", str(trace))
     assert code == 0
     assert "BROKEN" not in out  # an error, which stands first
@@ -192,6 +194,18 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     assert code == 2
     assert "is no trace of volley record, or it is damaged" in err
     assert volley("record", "-o", trace, "--", "true")[0] == 2  # the file exists
+
+
+def test_a_trace_damaged_anywhere_is_refused_in_one_sentence(known: Path, tmp_path: Path) -> None:
+    content, damaged = known.read_bytes(), tmp_path / "damaged.trace"
+    said: set[str] = set()
+    for at in range(0, len(content), 97):
+        damaged.write_bytes(content[:at] + b"X" * 16 + content[at + 16 :])
+        try:
+            read_trace(str(damaged))
+        except UserError as error:
+            said.add(str(error))
+    assert said == {f"{damaged} is no trace of volley record, or it is damaged"}
 
 
 def test_the_program_gets_its_input_and_its_status_counts(program: Path, tmp_path: Path) -> None:

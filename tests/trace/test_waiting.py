@@ -238,6 +238,7 @@ def test_a_page_has_each_table_once_and_a_timeline_with_round_times() -> None:
     report = explanation(trace, resolve(trace))
     html.render("a page", [report], [()], [], out := io.StringIO())
     assert out.getvalue().count("<caption>Time of each rank</caption>") == 1
+    assert "Environment" not in out.getvalue()  # of a run of volley
     timeline = report.charts[0]
     assert timeline.x.unit == "µs"
     axis = specification(timeline, "black", 400)["layer"][0]["encoding"]["x"]["axis"]

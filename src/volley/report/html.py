@@ -104,7 +104,7 @@ def _section(report: Report, reports: Sequence[Report], pictures: Pictures) -> d
         "pictures": [(name, _link("image/svg+xml", with_dark_scheme(svg).encode())) for name, svg in pictures],
         "tables": [_table(each) for each in report.tables if not report.overview or each is not report.overview.table],
         "results": _table(_results(report.data)),
-        "environment": _table(_environment(report)),
+        "environment": _table(_environment(report)) if report.runs else None,
     }
 
 
@@ -163,7 +163,7 @@ def _results(data: Data) -> Table:
 
 
 def _environment(report: Report) -> Table:
-    first = msgspec.to_builtins(described(report.runs[0])) if report.runs else {}
+    first = msgspec.to_builtins(described(report.runs[0]))
     keys = [Column("key", align="left"), Column("value", align="left")]
     return Table(keys, [[key, Cell(text=text)] for key, text in _flat("", first)])
 

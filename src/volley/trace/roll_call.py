@@ -33,7 +33,8 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
         ends = since[:1] + since[-1:]
         spans = list(dict.fromkeys(format_duration(s) if s >= 0.5 else "less than 1 s" for s in ends))
         did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
-        lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}")
+        did, comma, after = did.partition(", after ")
+        lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}{comma}{after}")
     if trace.missing:
         lines.append(
             f"{numbered('rank', trace.missing)} without a trace: "
