@@ -26,7 +26,7 @@ from volley.machine.hardware import Device, Hardware, Settings
 from volley.machine.ucx_protocols import Protocols, ProtocolTable, parse
 from volley.records.launch_series import count_missing
 from volley.records.plan import Sampling
-from volley.records.record_types import End, Mismatch
+from volley.records.record_types import End, LaunchTimes, Mismatch
 from volley.records.records_file import parse_runs, read_runs
 from volley.records.run_log import RunLog
 from volley.report.model import Details
@@ -382,6 +382,7 @@ NOTES = {
     "ucx-says-nothing": ucx(Protocols(unknown="UCX printed nothing"), INVERTED),
     "ucx-two-accounts": ucx(two_accounts(), INVERTED),
 }
+count_missing(NOTES["budget-used-up"])
 """All tables and notes, in 80 columns."""
 
 OVERVIEWS = {
@@ -529,16 +530,35 @@ def test_messages_too_short_for_the_line_rate_are_not_judged_by_it() -> None:
     [
         ([["--launches", "6"]], 2, True),
         ([["--launches", "6"]], 6, False),
-        ([["--launches", "6"], ["--budget", "9"]], 2, False),  # its time may have been over
+        ([["--launches", "6"], ["--budget", "9"]], 2, True),
+        ([["--launches", "6"], ["--budget", "5"]], 2, False),  # it had no time for another one
         ([], 2, False),
     ],
 )
 def test_a_run_that_was_killed_between_launches_is_incomplete(
     asked: list[list[str]], launches: int, told: bool
 ) -> None:
-    logs = [log(pingpong([1e-6] * 9), the_plan=plan(launch={"asked": asked}))] * launches
+    budget_s = next((float(words[1]) for words in asked if words[0] == "--budget"), None)
+    logs = [
+        log(
+            pingpong([1e-6] * 9),
+            the_plan=plan(launch={"asked": asked, "budget_left_s": budget_s and budget_s - 2 * number}),
+        )
+        for number in range(launches)
+    ]
+    for each in logs:
+        each.times = LaunchTimes(exit_s=2.0)
     count_missing(logs)
-    assert ("INCOMPLETE: the run was stopped after launch 2 of 6" in shown(logs)[0]) == told
+    report = shown(logs)[0]
+    assert ("INCOMPLETE: the run was stopped after launch 2 of 6" in report) == told
+    assert ("within the budget" in report) == (bool(budget_s) and not told)
+
+
+def test_a_launch_without_its_first_record_is_not_missing() -> None:
+    logs = [log(pingpong([1e-6] * 9), the_plan=plan(launch={"asked": [["--launches", "2"]]})) for _ in range(2)]
+    logs[0].run = None
+    count_missing(logs)
+    assert "INCOMPLETE" not in shown(logs)[0]
 
 
 def test_colour_repeats_what_the_words_say_and_no_text_is_obeyed() -> None:

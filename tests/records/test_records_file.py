@@ -210,7 +210,7 @@ def test_a_file_with_newer_lines_is_refused_whole_with_all_of_them() -> None:
 def test_records_out_of_place_are_told_and_kept() -> None:
     one = RunLog()
     one.add(pingpong([1.0]), "line 1: ")
-    assert one.problems == ["line 1: a record 'pingpong' before any record 'run'"]
+    assert one.problems == ["line 1: a record before any record 'run', with which each launch begins"]
     assert len(one.records) == 1
     done = log(pingpong([1.0]))
     done.add(pingpong([1.0], size=16))

@@ -74,7 +74,7 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
 
     monkeypatch.setattr(session.Session, "_launch", interrupted)
     records = tmp_path / "out.jsonl"
-    assert measure("-o", str(records), "--launches", "3") == 130
+    assert measure("-o", str(records), "--launches", "3", "--budget", "60") == 130
     out, err = capsys.readouterr()
     assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
     assert err.splitlines()[-2:] == [

@@ -18,7 +18,7 @@ import msgspec
 
 from volley.errors import UserError
 from volley.machine.variables import OF_ONE_JOB
-from volley.records.command_again import launches_asked, options_apart
+from volley.records.command_again import budget_named, launches_named, options_apart
 from volley.records.plan import Plan
 from volley.records.record_types import Run, Transport
 from volley.records.run_log import Observable, RecordedBenchmark, RunLog
@@ -310,7 +310,28 @@ def series_of(
     return found
 
 
-def count_missing(logs: Iterable[RunLog]) -> None:
-    """Write into the last launch of each request how many launches are missing, if the command named their number."""
+def count_missing(logs: Collection[RunLog]) -> None:
+    """Write into the last launch of each request how many of the launches that the command names are missing, and how
+    many a budget had no time for; a launch without a ``run`` record was made.
+    """
+    unknown = sum(log.run is None for log in logs)
     for series in series_of((log for log in logs if log.run), any_placement=True):
-        series.logs[-1].missing_launches = max(0, launches_asked(series.plan) - len(series.logs))
+        last, missing = series.logs[-1], launches_named(series.plan) - len(series.logs) - unknown
+        ended = budget_named(series.plan) is not None and _budget_ended(series)
+        last.launches_without_time = max(0, missing) if ended else 0
+        last.missing_launches = 0 if ended else max(0, missing)
+
+
+_ABOUT = 1.5
+"""Of the mean time of a launch: what a launch would have needed at most, where one did not begin for lack of time."""
+
+
+def _budget_ended(series: LaunchSeries) -> bool:
+    """Return whether there was no time for another launch; true in doubt."""
+    last, left_s = series.logs[-1], series.logs[-1].run and series.logs[-1].run.plan.launch.get("budget_left_s")
+    if last.end is None or last.end.status == "stopped":
+        return False
+    if not isinstance(left_s, float | int) or last.times is None or {*last.statuses} == {"skipped"}:
+        return True
+    spent = [log.times.exit_s + (log.times.gap_s or 0.0) for log in series.logs if log.times]
+    return left_s - last.times.exit_s < _ABOUT * sum(spent) / len(spent)

@@ -44,6 +44,8 @@ class RunLog:
     """True for the last launch of a file that a volley is still writing."""
     missing_launches: int = 0
     """How many more launches of this request should have followed: of the last launch of a run that was stopped."""
+    launches_without_time: int = 0
+    """How many more a budget had no time for: of the last launch of a run."""
 
     @property
     def complete(self) -> bool:
@@ -84,7 +86,7 @@ class RunLog:
         if self.end is not None:
             problem = f"a record '{kind}' after the end of its run"
         elif self.run is None and not isinstance(record, Run):
-            problem = f"a record '{kind}' before any record 'run'"
+            problem = "a record before any record 'run', with which each launch begins"
         if isinstance(record, Run | End) and getattr(self, kind) is not None:
             problem = f"a second {kind} record in one run"
         elif isinstance(record, Run | End | Settings):

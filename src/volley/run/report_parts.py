@@ -294,9 +294,9 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
     """Report that a budget had no time for all launches of ``--launches``; the unavailable transports, which share a
     note if they have one reason; and those, not ``measured``, that were tried only by a message of a process to itself.
     """
-    plan, asked, made = series.plan, launches_named(series.plan), len(series.logs)
-    if plan and made < asked and (budget_s := budget_named(plan)):
-        text = f"the run made {made} of {asked} launches within the budget of {budget_s:g} s"
+    plan, asked, without_time = series.plan, launches_named(series.plan), series.logs[-1].launches_without_time
+    if plan and without_time and (budget_s := budget_named(plan)):
+        text = f"the run made {asked - without_time} of {asked} launches within the budget of {budget_s:g} s"
         again = command_again(plan.benchmark, plan, launches=asked)
         yield f"{text}: {again} makes all of them" if asked <= FEASIBLE else text
     lost = (transport for transport in series.transports.values() if not transport.available)

@@ -331,7 +331,10 @@ class Session:
                 if job.note:
                     progress.note(job.note)
                 try:
-                    outcome = self._launch(self._complete(job.plan), writer, progress)
+                    plan = self._complete(job.plan)
+                    if self.budget_s:
+                        plan.launch["budget_left_s"] = round(self.jobs.budget_s - (time.monotonic() - begun), 3)
+                    outcome = self._launch(plan, writer, progress)
                 except UserError as error:  # earlier results are still shown
                     outcome = RunOutcome(error.exit_code, (f"volley: {error}",), ends_session=True)
                 self.outcomes.append(outcome)
