@@ -38,7 +38,8 @@ def _standard_files() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number that is free
+            # It takes the lowest number that is free.  Results that nobody can read are an error, so none are written.
+            os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR), True)
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  as long as the process
     # A progress line that cannot be written must not end a measurement.
     messages = io.BufferedWriter(_Forgiving(2, OSError))

@@ -97,6 +97,11 @@ def join_few(names: Iterable[str], most: int = 4) -> str:
     return join_words(shown)
 
 
+def of_several(reason: str) -> str:
+    """Return the reason of one of several things, ``its messages …``, as that of all: ``their messages …``."""
+    return re.sub(r"^(: |)it ", r"\1each ", re.sub(r"^(: |buffers for |)its ", r"\1their ", reason))
+
+
 COMMAND = re.compile(
     r"volley(?: [a-z][a-z-]*)?(?: -{1,2}[a-z][\w-]*(?:[= ][^\s;-][^\s;]*)?(?: \d+)?| \S*\.jsonl(?:\.gz)?)+"
 )

@@ -428,6 +428,11 @@ def test_overviews(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_formats(f"points/{name}", OVERVIEWS[name], "table")
 
 
+def test_smallest_sizes_are_no_range() -> None:
+    report = shown([skipping("the smallest size is 20 bytes", "the smallest size is 32 bytes")])[0]
+    assert ("is 20 bytes" in report, "20 to 32" in report) == (True, False)
+
+
 KEPT = ["pingpong-all", "pingpong-gpu-initiated", "stream-bi", "stream-uni", "volley", "matrix", "overlap"]
 
 

@@ -201,7 +201,7 @@ def test_a_gpu_that_works_for_another_program_is_found() -> None:
     assert ("FAIL", "GPU 1", "link state") in [(each.status, each.part, each.evidence) for each in found]
     (slow,) = (each for each in found if each.evidence == "reference")
     assert slow.status == "UNDECIDED"
-    assert "SM write, 1 → 1" in slow.said
+    assert "SM write at 1 → 1" in slow.said
 
 
 @pytest.mark.parametrize(("lanes", "verdict"), [(16, "PASS"), (32, "UNDECIDED")])
@@ -234,7 +234,7 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
     (finding,) = judged_gpus(gpu_log())
     assert (finding.status, finding.evidence) == ("PASS", "reference")
-    assert finding.said.startswith("as fast as good-node")
+    assert finding.said.startswith("as fast as the reference good-node")
     other = gpu_log()
     assert other.run is not None
     other.run = msgspec.structs.replace(other.run, ranks=[])
@@ -473,7 +473,10 @@ def test_a_layer_that_is_slow_in_most_launches_does_not_pass() -> None:
     for times, verdict in (([1.2, 1.2, 1.3], "PASS"), ([1.2, 1.2, 9.0], "PASS"), ([1.2, 4.0, 9.0], "NOT JUDGED")):
         found = machine._by_reference(layer, ("two-cores", {"host, 8 B": times}), AGAIN, "")
         assert found.status == verdict
-    assert "in half of the launches or more, and not in all: host, 8 B" in found.said
+    assert (
+        "host at 8 B is more than 50 % slower than the reference two-cores in half of the launches or more"
+        in found.said
+    )
 
 
 @pytest.mark.parametrize(("reason", "found"), [(OUT_OF_TIME, []), ("no NCCL", ["NOT POSSIBLE"])])
@@ -576,7 +579,7 @@ def test_healthy_machines_pass(here: Here, tmp_path: Path) -> None:
     """Kept checks of a machine without GPUs, and of two GPUs: of these the last layer was not kept, and is named."""
     done = here("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
     assert done.code == 0, done.out
-    assert "PASS         messages in host memory: as fast as two-cores" in done.out
+    assert "PASS         messages in host memory: as fast as the reference two-cores" in done.out
     done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-f", "json")
     found = json.loads(done.out)["findings"]
     assert done.code == 0, done.out
@@ -586,7 +589,7 @@ def test_healthy_machines_pass(here: Here, tmp_path: Path) -> None:
     # Another machine with the GPUs of the reference: 8 B take 11 to 18 % longer there, 64 MiB 3 %.
     done = here("check", "--from", str(ROOT / "results" / "h200-x2" / "check.jsonl.gz"))
     assert done.code == 0, done.out
-    assert "PASS         MPI on device memory: 7.3 % slower than h200-x2" in done.out
+    assert "PASS         MPI on device memory: 7.3 % slower than the reference h200-x2" in done.out
     file = tmp_path / "node.json"
     file.write_text('{"gpus": 2, "nics": ["mlx5_0"]}')
     done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "--inventory", str(file))
@@ -705,7 +708,7 @@ def test_what_is_recommended_has_the_options_of_the_check() -> None:
     assert again.learn == f"volley check {kept} --expect FILE --learn"
     assert again("--inventory", "other") == f"volley check {kept} --inventory other"
     learning = Again(COMMAND.parse(["--expect", "new.json", "--learn"]).typed)
-    assert (learning(), learning.learn) == ("volley check", "volley check --expect new.json --learn")
+    assert learning() == learning.learn == "volley check --expect new.json --learn"
 
 
 def test_a_busy_machine_is_reported_and_not_judged() -> None:

@@ -5,7 +5,17 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.text import align_decimals, ascii_json, clean, count, escape_controls, join_few, join_words, wrapped
+from volley.text import (
+    align_decimals,
+    ascii_json,
+    clean,
+    count,
+    escape_controls,
+    join_few,
+    join_words,
+    of_several,
+    wrapped,
+)
 
 COMMANDS = ["volley matrix -n 4 --point-time 10", "volley check --expect limits.json --learn"]
 
@@ -71,3 +81,8 @@ def test_json_in_ascii_is_the_same_document() -> None:
     text = ascii_json(json.dumps(document, ensure_ascii=False).encode())
     assert text.isascii()
     assert json.loads(text) == document
+
+
+def test_a_reason_of_several_speaks_of_several() -> None:
+    assert of_several("its messages cannot be packed") == "their messages cannot be packed"
+    assert of_several(": it needs a GPU of its own") == ": each needs a GPU of its own"

@@ -41,7 +41,7 @@ def failed(reason: str | None, *records: Any) -> RunLog:
             ["x", "volley: all points were measured, but the job ended with status 1"],
             False,
         ),
-        (LACKING, Ending(0, (), ()), 3, [], False),
+        (LACKING, Ending(0, (), ()), 3, ["volley: asked for and not measured: aware (exit code 3)"], False),
         (example_records.log(SKIPPED), Ending(0, (), ()), 3, ["volley: every point was skipped"], True),
         (failed("an \x1b end", MEASURED), Ending(3, (), ()), 1, ["volley: an \\x1b end"], False),
         (failed("no GPU"), Ending(3, (), ()), 3, ["volley: no GPU"], False),

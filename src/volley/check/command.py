@@ -40,7 +40,7 @@ from volley.records.records_file import Writer, open_writer, read_runs, without_
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured
 from volley.run.benchmark import Benchmark
-from volley.run.outcome import doctor_of, stopped
+from volley.run.outcome import CODE, doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import count, did_you_mean, escape_controls, grouped, join_few, join_words
@@ -74,7 +74,7 @@ class Check:
         doctor = doctor_of(self.options.job)
         finding = partial(CheckFinding, layer=layer, remedy=doctor)
         if self.left_s <= 0:
-            why = f"the time of this check, {format_duration(self.budget_s)}, was over before"
+            why = f"not measured, because the time of this check, {format_duration(self.budget_s)}, was over"
             self.findings.append(finding(status="UNDECIDED", said=why, remedy=self.again.longer))
             return []
         try:
@@ -92,7 +92,7 @@ class Check:
             judged = machine.out_of_time(session.logs) or any("failed" in log.statuses for log in session.logs)
             if outcome.code != EXIT_GOOD and not judged:
                 lines = (line.removeprefix("volley: ") for line in outcome.lines)
-                why = " ".join([line for line in lines if not line.startswith(f"{doctor} ")][-1:])
+                why = " ".join([line.removesuffix(CODE) for line in lines if not line.startswith(f"{doctor} ")][-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
                 self.findings.append(finding(status=verdict, said=why or "no reason"))
         return session.logs
@@ -143,7 +143,9 @@ def run(options: CheckOptions) -> int:
         more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
         usual_s = CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
         budget_s = options.budget or usual_s
-        again = Again(command_again.asked(options.typed), max(usual_s, 2 * budget_s))
+        typed = command_again.asked(options.typed)
+        typed += [["--force"]] if options.learn and options.output.force else []
+        again = Again(typed, max(usual_s, 2 * budget_s))
         check = Check(options, writer, stop, budget_s, again, here=one)
         try:
             if options.transport:  # a name that is wrong is said before anything is measured
@@ -404,7 +406,8 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
     plan = next((log.run.plan for log in ranks if log.run), None)
-    asked = {words[0]: words for words in (*command_again.options_given(plan), *command_again.asked(options.typed))}
+    given = [words for words in command_again.options_given(plan) if words[0] not in ("--learn", "--expect")]
+    asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     again = Again([*asked.values()], 2 * (GPUS_S if one else CLUSTER_S))
     of_layers: list[LayerLogs] = []

@@ -44,9 +44,7 @@ class Again:
 
     def __call__(self, *more: str, without: Sequence[str] = ()) -> str:
         """Return the command with ``more`` options; without some, and without those that ``more`` names."""
-        left_out = {"--from", "--budget", "--learn", *without, *(word for word in more if word.startswith("--"))}
-        if any(words[0] == "--learn" for words in self.asked):  # nothing may be in the file yet
-            left_out.add("--expect")
+        left_out = {"--from", "--budget", *without, *(word for word in more if word.startswith("--"))}
         kept = (command_again.written(words) for words in self.asked if words[0] not in left_out)
         return shlex.join(["volley", "check", *chain.from_iterable(kept), *more])
 

@@ -253,21 +253,23 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
 
 
 def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: str) -> CheckFinding:
-    name, places = ratios
+    name, places = f"the reference {ratios[0]}", ratios[1]
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
-    usual = f"{beside_words(median(every), name)} (median of {count(len(every), 'time')})"
+    of_times = f"(median of {count(len(every), 'time')})"
     near = {place: CORES_NEAR if layer.of_cores or place.endswith(layer.started_by_cores) else NEAR for place in places}
     # What disturbs does not hit each launch; where it hits most of them nothing is known.
     always = sorted(place for place, each in places.items() if min(each) > near[place])
     slow = always or sorted(place for place, each in places.items() if median(each) > near[place])
     if not slow:
         limits = sorted({f"{(each - 1) * 100:.0f} %" for each in near.values()})
+        usual = f"{beside_words(median(every), name)} {of_times}"
         return finding(status="PASS", said=f"{usual}; {' or '.join(limits)} slower would not pass")
     least = min(near[place] for place in slow)
     launches = "every launch" if always else "half of the launches or more, and not in all"
-    why = f"more than {(least - 1) * 100:.0f} % slower than {name} in {launches}: {join_few(slow, NAMED)}; "
-    why += f"all points together {usual}"
+    names = join_few((" at ".join(place.rsplit(", ", 1)) for place in slow), NAMED)
+    why = f"{names} {'is' if len(slow) == 1 else 'are'} more than {(least - 1) * 100:.0f} % slower than {name} in "
+    why += f"{launches}; all points together are {beside_words(median(every), 'it')} {of_times}"
     verdict: Verdict = "UNDECIDED"
     if least == CORES_NEAR:
         verdict, why = "NOT JUDGED", f"the data is correct; the speed is not judged, because {others or MAYBE}: {why}"

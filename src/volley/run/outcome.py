@@ -18,6 +18,9 @@ from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
 from volley.text import escape_controls, join_words
 
+CODE = f" (exit code {EXIT_MACHINE})"
+"""Follows what was asked for and not measured."""
+
 _LOADER = 127
 """The exit status of ld.so if a library is missing; the status is 1 if a library has another version."""
 
@@ -88,11 +91,12 @@ def judge(
         why = "every point was skipped" if "skipped" in log.statuses else "no measurement was possible on this machine"
         return RunOutcome(EXIT_MACHINE, (f"volley: {why}",), ends_session=True)
     missing = {each.transport for each in log.transports if not each.available}
-    named = list(named)
-    lacking = dict.fromkeys(join_words(sorted(each), "or") for each in (*named, *operations) if _lacks(log, each))
-    said = (f"volley: not measured, although asked for: {join_words(lacking)}",) if lacking else ()
-    lost = lacking or ending.status == EXIT_MACHINE or any(each and each <= missing for each in named)
-    return RunOutcome(EXIT_MACHINE, said) if lost else RunOutcome(EXIT_GOOD, ending.others)  # the report says why
+    lacking = [each for each in named if (each and each <= missing) or _lacks(log, each)]
+    lacking += [each for each in operations if _lacks(log, each)]
+    names = dict.fromkeys(join_words(sorted(each), "or") for each in lacking)  # the report says why
+    why = f"volley: asked for and not measured: {join_words(names)}{CODE}"
+    lost = lacking or ending.status == EXIT_MACHINE
+    return RunOutcome(EXIT_MACHINE, (why,) if lacking else ()) if lost else RunOutcome(EXIT_GOOD, ending.others)
 
 
 def _lacks(log: RunLog, names: Set[str]) -> bool:

@@ -21,7 +21,7 @@ from volley.report.model import Note, finding
 from volley.run.path_report import path_findings, path_lines
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
-from volley.text import count, grouped, join_few, join_words, mpi_name
+from volley.text import count, grouped, join_few, join_words, mpi_name, of_several
 from volley.units import format_cpulist, format_duration, numbered
 
 MAX_RANKS = 8
@@ -308,7 +308,7 @@ def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[s
             continue
         names = join_words(transport.transport for transport in transports)
         what = f"{names} ({transports[0].summary}) is" if len(transports) == 1 else f"{names} are"
-        yield f"{what} unavailable: {reason}".replace(": it ", ": each ", len(transports) > 1)
+        yield f"{what} unavailable: {of_several(reason) if len(transports) > 1 else reason}"
     tried = series.launch.get("tried_alone")
     for name, transport in series.transports.items():
         if isinstance(tried, list) and name in tried and transport.available and name not in measured:
@@ -383,8 +383,8 @@ def _cpus(log: RunLog) -> Iterator[str]:
 
 
 _THREADS = (
-    "the threads of MPI and of transports have no core of their own: those of {rank} used up to {share:.0f} % of the "
-    "core on which it measures{launches}; request more cores than ranks"
+    "the threads of MPI and of transports have no core of their own: they used up to {share:.0f} % of the core on "
+    "which {rank} measures{launches}; request more cores than ranks"
 )
 _STOLEN = (
     "the hypervisor took up to {share:.1f} % of the time of the CPUs of {rank}{launches}: other virtual machines share "

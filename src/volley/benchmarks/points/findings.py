@@ -26,7 +26,7 @@ from volley.report.model import Note, finding
 from volley.run.report_parts import Account, over_launches
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import above_of_many, of_ratios, ratio
-from volley.text import count, grouped, join_words
+from volley.text import count, grouped, join_few, join_words
 from volley.units import format_sig, format_size
 
 GOOD_SHARE = 0.7
@@ -113,9 +113,10 @@ def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
 
 def broken(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
     failed = [point for point in points if point.status == "failed"]
-    for name, those in list(by_name(failed).items())[:1]:
-        others = len(failed) - len(those)
-        more = f"; {count(others, 'point')} of other transports failed too" if others else ""
+    (name, those), *others = by_name(failed).items() or [("", [])]
+    if those:
+        number, names = len(failed) - len(those), join_few(other for other, _ in others)
+        more = f"; {count(number, 'point')} of {names} failed too" if others else ""
         yield finding(
             "BROKEN", f"{name} failed at {count(len(those), 'point')}{more}", again([those[0]], plan, size=True)
         )

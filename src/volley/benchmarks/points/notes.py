@@ -28,7 +28,7 @@ from volley.report.cells import launches_of, percent, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
-from volley.text import count, grouped, join_words
+from volley.text import count, grouped, join_words, of_several
 from volley.units import approximate_size, format_cpulist, format_sig, format_size
 
 _HOST_MEMORY = re.compile(r"^\w+/memory$")
@@ -123,8 +123,8 @@ _LATE = f": {OUT_OF_TIME}"
 def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None) -> Iterator[str]:
     """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason.
 
-    Reasons that differ in one number are one, with the range of this number.  What a budget left out is measured by the
-    command without one.
+    Reasons that differ in one number are one, with the range of this number, unless that is the smallest size.  What a
+    budget left out is measured by the command without one.
     """
     told: list[tuple[str, str, str]] = []
     for name, points in by_name.items():
@@ -134,11 +134,15 @@ def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None) -> 
             told.append((name, f"skipped {size_range(same)}".rstrip(), f": {reason}"))
         if rest := [point for _, alike in reasons[_MAX_REASONS:] for point in alike]:
             told.append((name, f"also skipped {size_range(rest)}", ", for other reasons (see --format csv)"))
-    for (what, _), alike in grouped(told, lambda each: (each[1], _NUMBER.sub("", each[2]))).items():
+    for (what, _), alike in grouped(told, lambda each: (each[1], _alike(each[2]))).items():
         for why, names in _ranges([(why, name) for name, _, why in alike]).items():
             late = [point for name in names for point in by_name[name] if f": {point.reason}" == why == _LATE]
             command = f": {_in_time(late, names, plan)}" if late and plan else ""
-            yield f"{join_words(names)} {what}{why.replace(': it ', ': each ', len(names) > 1)}{command}"
+            yield f"{join_words(names)} {what}{of_several(why) if len(names) > 1 else why}{command}"
+
+
+def _alike(why: str) -> str:
+    return why if "the smallest size" in why else _NUMBER.sub("", why)
 
 
 def _in_time(points: Sequence[PointResult], names: Sequence[str], plan: Plan) -> str:
@@ -251,10 +255,15 @@ def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
         ahead = [point.transport for point in here if not order.faster(best, point.transport, size)]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
-    names = [join_words(names, "or") + " (undecided)" * (len(names) > 1) for names, _ in leads]
+    names = [_undecided(names) if len(names) > 1 else names[0] for names, _ in leads]
     if len(leads) == 1:
         return f"{names[0]} at every size"
     return ", then ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True))
+
+
+def _undecided(names: Sequence[str]) -> str:
+    few = len(names) <= MAX_NAMED
+    return f"{join_words(names, 'or')} (undecided)" if few else f"undecided between {len(names)} transports"
 
 
 def _overtaking(points: Sequence[PointResult]) -> Iterator[str]:

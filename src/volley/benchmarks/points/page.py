@@ -347,7 +347,8 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
     compared = sorted({point.size_bytes for point in points if point.transport == over}.intersection(timed + rated))
     compared = [compared[0], compared[-1]] if compared else []
     words = ("time", "bus bandwidth") if points[0].operation else ("latency", "bandwidth")
-    shares = any(point.line_rate for point in points)
+    peaks = not timed or len(sizes) > 1  # one size, such as a word, has no peak beside its latency
+    shares = peaks and any(point.line_rate for point in points)
     one = Cell(1, "dim", "1")
     rows: list[list[Cell]] = []
     sections: dict[int, str] = {}
@@ -356,7 +357,6 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
         for name, those in transports.items():
             here = {point.size_bytes: point for point in those}
             ratios = {size: point.speedup for size, point in here.items()}
-            # one size, such as a word, has no peak beside its latency
             best = None if timed and len(those) == 1 else max(those, key=attrgetter("bandwidth_Bps"))
             share = best.of_line_rate.median * 100 if best and best.of_line_rate else None
             line = EMPTY if share is None else Cell(share, text=f"{share:.0f} %")
@@ -365,7 +365,7 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
                     Cell(f"  {name}"),
                     *(digits_cell(here[size].time, 1e6) if size in here else EMPTY for size in timed),
                     *(digits_cell(here[size].rate, 1e-9) if size in here else EMPTY for size in rated),
-                    digits_cell(best.rate if best else None, 1e-9),
+                    *([digits_cell(best.rate if best else None, 1e-9)] if peaks else []),
                     *([line] if shares else []),
                     *(one if name == over and size in here else ratio_cell(ratios.get(size)) for size in compared),
                 ]
@@ -380,7 +380,7 @@ def _summary_table(result: PointSeries, points: Sequence[PointResult]) -> Table:
             for size, spare in zip(timed, _SPARE_TIMES, strict=False)
         ),
         *(Column(format_size(size), group=f"{words[1]}, GB/s", spare=spare_rates[size]) for size in rated),
-        Column("GB/s", group="peak"),
+        *([Column("GB/s", group="peak")] if peaks else []),
         *([Column("line", group="peak", meaning="line: share of the line rate")] if shares else []),
         *(
             Column(format_size(size), group="speed-up", spare=spare, meaning=relative)
