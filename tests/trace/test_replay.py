@@ -20,15 +20,25 @@ from recorded_program import mpirun, replayed_sides, volley
 from the_command import engine_words, finish_with
 from volley.benchmarks.replay import BENCHMARK, ReplayOptions
 from volley.benchmarks.replay.program import _Places, build
-from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan, ReplayPoint, jobs, report, results
+from volley.benchmarks.replay.results import (
+    RecordedCalls,
+    ReplayPlan,
+    ReplayPoint,
+    ReplayResult,
+    jobs,
+    report,
+    results,
+)
 from volley.command.options import JobOptions
 from volley.compare import page
 from volley.compare.comparison import Side, compare
 from volley.errors import MachineError, UserError
 from volley.launch.engine import About
+from volley.records.record_types import Mismatch
 from volley.records.run_log import RunLog
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace, write_trace
+from volley.report.model import Cell
 from volley.run.jobs import JobContext, LaunchCount
 from volley.run.progress import Progress
 
@@ -185,6 +195,37 @@ def test_a_replay_with_another_mpi_than_that_of_the_application_says_so_with_the
     assert said(f"{elsewhere}/libmpi.so.12", ours) != []
 
 
+def test_a_replay_with_wrong_data_has_no_numbers_and_says_what_was_wrong() -> None:
+    point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6], checked=4)
+    reason = "what rank 1 received in MPI_Recv differs from what must arrive in 1 byte, first at offset 2"
+    mismatch = Mismatch(rank=1, offset_bytes=2, expected=7, found=8, wrong_bytes=1)
+    wrong = msgspec.structs.replace(point, status="failed", wrong=1, reason=reason, mismatch=mismatch)
+    made = report(_replayed([point, wrong]))
+    (said,) = (note.text for note in made.notes if note.text.startswith("FAILED"))
+    assert said == f"FAILED: 1 of 8 checked messages and results were wrong; {reason} (0x08 instead of 0x07)"
+    shown = [cell.text for cell in chain.from_iterable(made.tables[0].rows) if isinstance(cell, Cell)]
+    assert shown.count("FAILED") == len(made.tables[0].rows) == 2
+    assert [(row["status"], row["verified"], row["time_s"]) for row in made.data.rows] == [("failed", False, None)] * 2
+
+
+def test_a_replay_says_what_was_not_checked_and_why() -> None:
+    def said(checked: int, **unchecked: int) -> list[str]:
+        point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6], checked=checked)
+        return [note.text for note in report(_replayed([point, point], unchecked)).notes if "byte" in note.text]
+
+    assert said(0) == ["nothing was checked byte for byte: no call that is replayed brings data"]
+    assert said(0, sends=3) == ["not checked byte for byte: 6 sends"]
+    assert [text.split(" ", 1)[0] for text in said(2, sends=3)] == ["4", "not"]
+
+
+def _replayed(points: list[ReplayPoint], unchecked: dict[str, int] | None = None) -> ReplayResult:
+    recorded = RecordedCalls(calls=[4], median_s=[1e-6], unchecked=unchecked or {})
+    plan = example_records.plan("replay", options=ReplayPlan(program=["p"], names=["Recv"], recorded=recorded))
+    runs = [example_records.run(plan, started_at=f"2026-01-02T03:0{number}:00Z") for number in range(len(points))]
+    (result,) = results([RunLog(run=run, records=[point]) for run, point in zip(runs, points, strict=True)])
+    return result
+
+
 def test_a_launch_of_a_replay_says_that_it_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     progress = Progress(launches=LaunchCount(2, 2), begun=time.monotonic() - 3600)
     progress.begin(BENCHMARK.forecast(example_records.plan("replay")), 2)
@@ -213,6 +254,7 @@ def test_calls_of_all_kinds_are_replayed_but_what_is_said(mixed: list[Path]) -> 
         trace = read_trace(str(path))
         program = build(trace, resolve(trace))
         assert program.left_out.keys() <= {"MPI_Exscan", "MPI_Neighbor_allgather", "MPI_Wait"}
+        assert program.unchecked.keys() == {"buffered sends", "collectives in flight together"}
         replayed |= {*program.names}
         code, _, err = volley("replay", str(path), *SHORT)
         assert code == 0, err
@@ -237,6 +279,7 @@ def test_wrong_data_of_every_kind_of_call_is_found(mixed: list[Path], tmp_path: 
         (point,) = (each for each in map(json.loads, done.out.splitlines()) if each["record"] == "replay")
         assert point["checked"] > 0
         assert (point["status"], point["wrong"] > 0) == (("failed", True) if its else ("ok", False)), changed
+        assert bool(its) == (point["reason"] or "").startswith("what rank ") == (point["mismatch"] is not None)
         found |= {changed} if its else set()
     assert {"Irecv", "Sendrecv", "Ibcast", "Allgather", "Alltoallv", "Reduce", "Scatterv", "Scan"} <= found
 

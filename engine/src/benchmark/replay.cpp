@@ -138,6 +138,11 @@ Program read_program(Words given) {
   return program;
 }
 
+struct FirstWrong {
+  std::size_t name = 0;  // of the call
+  Mismatch mismatch;
+};
+
 class Player {
  public:
   Player(const Context& context, Program& program)
@@ -188,6 +193,7 @@ class Player {
 
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
   [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
+  [[nodiscard]] const FirstWrong& first_wrong() const { return first_wrong_; }
   void release() {
     for (const ReplayMemory& place : places_) place.release();
   }
@@ -323,7 +329,18 @@ class Player {
     Memory& memory = step.collective ? *place(side).scratch : *place(side).memory;
     memory.copy(arrived_.data(), step.collective ? both(step).recv : at(side), right.size());
     ++checked_;
-    if (arrived_ != right) ++wrong_;
+    if (arrived_ != right && wrong_++ == 0) first_wrong_ = {step.name, mismatch(right)};
+  }
+  [[nodiscard]] Mismatch mismatch(const std::vector<std::byte>& right) const {
+    const auto is_wrong = [&](std::size_t i) { return arrived_[i] != right[i]; };
+    std::size_t first = 0;
+    while (!is_wrong(first)) ++first;
+    Mismatch found{.rank = rank_,
+                   .offset_bytes = static_cast<std::int64_t>(first),
+                   .expected = std::to_integer<std::uint8_t>(right[first]),
+                   .found = std::to_integer<std::uint8_t>(arrived_[first])};
+    for (std::size_t i = first; i < right.size(); ++i) found.wrong_bytes += is_wrong(i) ? 1 : 0;
+    return found;
   }
   static Contents words_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
 
@@ -400,6 +417,7 @@ class Player {
   std::vector<std::byte> arrived_;
   std::uint64_t checked_ = 0;
   std::uint64_t wrong_ = 0;
+  FirstWrong first_wrong_;
 };
 
 class Replay final : public Benchmark {
@@ -474,9 +492,19 @@ class Replay final : public Benchmark {
     for (const auto& times : by_name) medians_s.push_back(median_s(mpi::gather(times, world)));
     std::array sums{player.checked(), player.wrong()};
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_UINT64_T, MPI_SUM, world));
+    int first = player.wrong() > 0 ? run.context->rank : run.context->size;  // the first rank with wrong data
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, world));
+    const bool failed = first < run.context->size;
+    const FirstWrong wrong = mpi::broadcast_value(player.first_wrong(), failed ? first : 0, world);
+    Json reason = nullptr;
+    if (failed)
+      reason = difference("what rank " + std::to_string(first) + " received in MPI_" + names_.at(wrong.name),
+                          "must arrive", wrong.mismatch);
     run.records.write_point({{"record", "replay"},
                              {"version", record_version},
-                             {"status", sums[1] == 0 ? "ok" : "failed"},
+                             {"status", failed ? "failed" : "ok"},
+                             {"reason", reason},
+                             {"mismatch", failed ? to_json(wrong.mismatch) : Json(nullptr)},
                              {"pass_s", pass_s},
                              {"call_s", medians_s},
                              {"checked", sums[0]},

@@ -38,6 +38,10 @@ class Mismatch(Frozen, frozen=True, kw_only=True):
     found: Annotated[int, Meta(ge=0, le=255)]
     wrong_bytes: Annotated[Positive, doc("total number of wrong bytes.")]
 
+    @property
+    def byte(self) -> str:
+        return f"0x{self.found:02x} instead of 0x{self.expected:02x}"
+
 
 class EngineFacts(Frozen, frozen=True, kw_only=True):
     """The libraries that the engine was built with."""

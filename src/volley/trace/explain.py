@@ -422,9 +422,13 @@ def _replayed(application: str) -> dict[str, tuple[float, float]]:
         with suppress(UserError):
             for each in results(read_runs(file, [BENCHMARK])):
                 plan: ReplayPlan | None = each.series.plan.options if each.series.plan else None
-                about = plan.recorded if plan and plan.gaps and not each.wrong else None
+                about = plan.recorded if plan and plan.gaps and not each.failed else None
                 if about and about.application == application and about.memory in ("aware", "device"):
-                    return {call.call: (call.recorded_s, call.time.median) for call in each.calls if call.recorded_s}
+                    return {
+                        call.call: (call.recorded_s, call.time.median)
+                        for call in each.calls
+                        if call.recorded_s and call.time
+                    }
     return {}
 
 

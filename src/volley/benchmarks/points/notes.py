@@ -113,7 +113,7 @@ def failure(point: PointResult) -> str:
     if wrong is None:
         return reason
     guard = "" if 0 <= wrong.offset_bytes < point.size_bytes else "a guard byte, "
-    return f"{reason} ({guard}0x{wrong.found:02x} instead of 0x{wrong.expected:02x})"
+    return f"{reason} ({guard}{wrong.byte})"
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

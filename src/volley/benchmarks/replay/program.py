@@ -284,7 +284,7 @@ class _Builder:
             lists = lists if len(lists) == 2 * len(members) else [*lists, *lists]
         place, room = self._on_device(mine), rank.scratch_bytes
         room[place] = max(room[place], (nbytes + 8) * len(members), sum(lists), 1)
-        seed = self._seed(self._whole[id(mine)].values(), arrives=True)
+        seed = 0 if mine.kind == "Barrier" else self._seed(self._whole[id(mine)].values(), arrives=True)
         side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0, place)
         code, element = OPERATION_OF_CALL[mine.kind], mine.source.element
         self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)

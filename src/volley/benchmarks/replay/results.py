@@ -18,12 +18,12 @@ from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Second
 from volley.errors import MachineError, UserError
 from volley.files import write_file
 from volley.records.launch_series import LaunchSeries, series_of
-from volley.records.record_types import Status
+from volley.records.record_types import Mismatch, Status
 from volley.records.run_log import Observable, RunLog
 from volley.records.trace_calls import collective_of, resolve
 from volley.records.trace_file import read_trace
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
-from volley.report.model import Column, Note, Report, Row, Table
+from volley.report.model import Cell, Column, Note, Report, Row, Table
 from volley.run import report_parts
 from volley.run.jobs import Forecast, Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
@@ -43,6 +43,9 @@ class RecordedCalls(Frozen, frozen=True, kw_only=True):
     calls: Annotated[list[NonNegative], doc("of each name, by all ranks.")]
     median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
     left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
+    unchecked: Annotated[
+        dict[str, NonNegative], doc("messages and results of collectives that are not compared, by the reason.")
+    ] = {}
     memory: Annotated[Where, doc("where the buffers are.")] = "recorded"
     library: Annotated[str, doc("the MPI library of the application.")] = ""
     application: Annotated[str, doc("when it was recorded, and its command.")] = ""
@@ -69,11 +72,13 @@ class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="re
     """The calls of an application, repeated several times in one launch."""
 
     version: Version = VERSION
-    status: Status
+    status: Annotated[Status, doc("`failed`: a message or a result was wrong; see `reason`.")]
+    reason: Annotated[str | None, doc("what was wrong first.")] = None
     pass_s: Annotated[list[PositiveSeconds], doc("one entry per pass: the calls once, on the slowest rank.")]
     call_s: Annotated[list[Seconds], doc("of each name, the median over calls, ranks and passes.")]
     checked: Annotated[NonNegative, doc("messages and results of collectives, compared byte for byte.")] = 0
     wrong: Annotated[NonNegative, doc("those with a wrong byte.")] = 0
+    mismatch: Mismatch | None = None
 
 
 class ReplayForecast(Forecast):
@@ -112,6 +117,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         calls=[program.recorded[name][0] for name in program.names],
         median_s=[program.recorded[name][1] for name in program.names],
         left_out=program.left_out,
+        unchecked=program.unchecked,
         memory=options.memory,
         library=trace.ranks[0].library,
         application=trace.info.application,
@@ -132,8 +138,14 @@ class ReplayedCall:
     call: str
     calls: int
     recorded_s: float | None
-    time: Estimate
+    time: Estimate | None
+    """``None``: data was wrong."""
     launches: int
+    verified: bool | None
+
+    @property
+    def status(self) -> Status:
+        return "ok" if self.time else "failed"
 
 
 @dataclass(frozen=True)
@@ -141,8 +153,15 @@ class ReplayResult:
     series: LaunchSeries
     calls: list[ReplayedCall]
     """The first one is a pass: the calls that are replayed, once."""
-    checked: int
-    wrong: int
+    points: list[ReplayPoint]
+
+    @property
+    def checked(self) -> int:
+        return sum(each.checked for each in self.points)
+
+    @property
+    def failed(self) -> list[ReplayPoint]:
+        return [each for each in self.points if each.status == "failed"]
 
 
 def results(logs: Iterable[RunLog]) -> list[ReplayResult]:
@@ -150,23 +169,25 @@ def results(logs: Iterable[RunLog]) -> list[ReplayResult]:
 
 
 def _result(series: LaunchSeries) -> ReplayResult:
-    points = [point for log in series.logs for point in log.of(ReplayPoint)]
-    found: list[ReplayedCall] = []
-    if points and series.plan:
+    result = ReplayResult(series, [], [point for log in series.logs for point in log.of(ReplayPoint)])
+    if result.points and series.plan:
         plan: ReplayPlan = series.plan.options
-        whole = Repeated.of({at: point.pass_s for at, point in enumerate(points)}).estimate
-        found.append(ReplayedCall(_ONCE, 1, None, whole, len(points)))
+        verified = not result.failed if result.checked else None
+
+        def add(call: str, calls: int, recorded_s: float | None, times_s: list[list[float]]) -> None:
+            time = None if result.failed else Repeated.of(dict(enumerate(times_s))).estimate
+            result.calls.append(ReplayedCall(call, calls, recorded_s, time, len(times_s), verified))
+
+        add(_ONCE, 1, None, [point.pass_s for point in result.points])
         for place, name in enumerate(plan.names):
-            times = [[point.call_s[place]] for point in points if point.call_s[place] > 0]
-            if times:
-                calls, recorded_s = plan.recorded.calls[place], plan.recorded.median_s[place]
-                over = Repeated.of(dict(enumerate(times))).estimate
-                found.append(ReplayedCall(f"MPI_{name}", calls, recorded_s, over, len(times)))
-    return ReplayResult(series, found, sum(each.checked for each in points), sum(each.wrong for each in points))
+            times_s = [[point.call_s[place]] for point in result.points if point.call_s[place] > 0]
+            if times_s:
+                add(f"MPI_{name}", plan.recorded.calls[place], plan.recorded.median_s[place], times_s)
+    return result
 
 
 def observables(log: RunLog) -> Iterator[Observable]:
-    for point in log.of(ReplayPoint):
+    for point in (point for point in log.of(ReplayPoint) if point.status == "ok"):
         names = log.run.plan.options.names if log.run else []
         yield Observable("replay", [""], [median(point.pass_s)])
         for name, time_s in zip(names, point.call_s, strict=False):
@@ -176,13 +197,13 @@ def observables(log: RunLog) -> Iterator[Observable]:
 
 TIME = Quantity("time", "µs", attrgetter("time"), "replayed", bounds=ALL)
 RECORDED = Quantity("recorded", "µs", lambda each: each.recorded_s)
-QUANTITIES = (*as_they_are("call", "calls"), TIME, RECORDED)
+QUANTITIES = (*as_they_are("call", "calls", "status", "verified"), TIME, RECORDED)
 
 
 def report(result: ReplayResult) -> Report:
     series = result.series
     shown = with_bounds([*as_they_are("calls"), RECORDED, TIME, PLUS_MINUS], result.calls)
-    rows: list[Row] = [[each.call, *(quantity.cell(each) for quantity in shown)] for each in result.calls]
+    rows: list[Row] = [[each.call, *(_cell(quantity, each) for quantity in shown)] for each in result.calls]
     columns = [Column("call", align="left"), *(quantity.column() for quantity in shown)]
     meaning = (
         f"median time of a call over ranks and passes; {_ONCE}: these calls once through, on the slowest rank; "
@@ -190,16 +211,23 @@ def report(result: ReplayResult) -> Report:
     )
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
     with_gaps = bool(series.plan and series.plan.options.gaps)  # of which a pass consists mostly
-    judged = {each.call: each.time for each in (result.calls[1:] if with_gaps else result.calls[:1])}
+    judged = {each.call: each.time for each in (result.calls[1:] if with_gaps else result.calls[:1]) if each.time}
     gaps = "with gaps" if with_gaps else "without gaps"
     memory = [_IN_MEMORY[where]] if (where := _memory(result)) in _IN_MEMORY else []
     return Report(
         heading=report_parts.heading(series, "replay", gaps, *memory),
         tables=[Table(columns, rows, legend=[legend])] if rows else [],
-        notes=[*_notes(result), *report_parts.notes_of(series, ("replay",), doubts=report_parts.noisy(series, judged))],
+        notes=[
+            *_notes(result),
+            *report_parts.notes_of(series, ("replay",), _failures(result), doubts=report_parts.noisy(series, judged)),
+        ],
         results=lambda: data_of(QUANTITIES, ("call",), result.calls),
         runs=series.logs,
     )
+
+
+def _cell(quantity: Quantity, call: ReplayedCall) -> Cell:
+    return Cell(text="FAILED", style="error") if quantity is TIME and not call.time else quantity.cell(call)
 
 
 _IN_MEMORY: dict[Where, str] = {
@@ -223,16 +251,29 @@ def _is_same_library(recorded: str, replayed: str) -> bool:
         return Path(recorded).name == Path(replayed).name
 
 
+def _failures(result: ReplayResult) -> Iterator[str]:
+    if result.failed:
+        first, wrong = result.failed[0], sum(each.wrong for each in result.failed)
+        byte = f"; {first.reason} ({first.mismatch.byte})" if first.mismatch else ""
+        yield f"{wrong} of {result.checked} checked messages and results were wrong{byte}"
+
+
 def _notes(result: ReplayResult) -> Iterator[Note]:
     if not result.calls and _memory(result) in ("aware", "device"):
         sums = ", and few MPIs form sums in GPU memory" * (_memory(result) == "device")
         yield Note("missing", f"buffers were in GPU memory{sums}; volley doctor says whether this MPI is CUDA-aware")
-    if result.wrong:
-        yield Note("error", f"{result.wrong} of {result.checked} checked messages and results were wrong")
-    elif result.checked:
+    plan = result.series.plan
+    if result.checked and not result.failed:
         said = f"{result.checked} messages and results of collectives were checked byte for byte"
         yield Note("finding", f"{said}, in passes that were not timed")
-    plan = result.series.plan
+    if plan and plan.verify and result.points:
+        unchecked = [
+            f"{number * len(result.points)} {what}" for what, number in plan.options.recorded.unchecked.items()
+        ]
+        if unchecked:
+            yield Note("missing", f"not checked byte for byte: {join_few(unchecked)}")
+        elif not result.checked:
+            yield Note("missing", "nothing was checked byte for byte: no call that is replayed brings data")
     recorded = plan.options.recorded.library if plan else ""
     replayed = plan.launch.get("stack", {}).get("mpi_library") if plan else None
     if recorded and replayed and not _is_same_library(recorded, replayed):
