@@ -433,6 +433,15 @@ def test_smallest_sizes_are_no_range() -> None:
     assert ("is 20 bytes" in report, "20 to 32" in report) == (True, False)
 
 
+def test_one_size_of_each_operation_has_no_peak() -> None:
+    operations = ("allreduce", "broadcast")
+    one, two = (
+        [log(*(collective(each, [1e-6] * 9, size) for each in operations for size in sizes))]
+        for sizes in ((8,), (8, 64))
+    )
+    assert ("peak" in shown(one)[0], "peak" in shown(two)[0]) == (False, True)
+
+
 KEPT = ["pingpong-all", "pingpong-gpu-initiated", "stream-bi", "stream-uni", "volley", "matrix", "overlap"]
 
 

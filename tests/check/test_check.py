@@ -682,12 +682,13 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
 
 @pytest.mark.slow
 def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path: Path) -> None:
-    done = volley("check", "--ranks", "2", "--budget", "0.2", "-o", str(tmp_path / "r.jsonl"))
+    learns = ("--expect", "new.json", "--learn", "--force")
+    done = volley("check", "--ranks", "2", "--budget", "0.2", "-o", str(tmp_path / "r.jsonl"), *learns)
     assert done.code == 4
     budgets = [log.run.plan.budget_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run]
     assert budgets
     assert max(budgets) <= 0.2
-    assert "→ volley check -n 2 --budget 45\n" in done.out
+    assert "→ volley check --expect new.json --learn -n 2 --force --budget 45\n" in done.out
 
 
 def test_a_check_whose_ranks_do_not_start_says_why_once_a_layer(here: Here) -> None:
