@@ -211,7 +211,9 @@ def test_a_replay_with_wrong_data_has_no_numbers_and_says_what_was_wrong() -> No
 def test_a_replay_says_what_was_not_checked_and_why() -> None:
     def said(checked: int, **unchecked: int) -> list[str]:
         point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6], checked=checked)
-        return [note.text for note in report(_replayed([point, point], unchecked)).notes if "byte" in note.text]
+        made = report(_replayed([point, point], unchecked))
+        assert [row["unchecked"] for row in made.data.rows] == [unchecked] * 2
+        return [note.text for note in made.notes if "byte" in note.text]
 
     assert said(0) == ["nothing was checked byte for byte: no call that is replayed brings data"]
     assert said(0, sends=3) == ["not checked byte for byte: 6 sends"]

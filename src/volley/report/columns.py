@@ -22,6 +22,7 @@ MEANINGS = {
     # calls of an application
     "call": "the MPI call; one pass: all calls that are replayed, once, on the slowest rank",
     "calls": "how often the application made it, all ranks together",
+    "unchecked": "messages and results of collectives of a pass that are not compared, by the reason",
     "recorded_s": "the median time of the call when it was recorded",
     # points
     "transport": "what moves the bytes (volley transports)",

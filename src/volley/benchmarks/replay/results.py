@@ -142,6 +142,8 @@ class ReplayedCall:
     """``None``: data was wrong."""
     launches: int
     verified: bool | None
+    unchecked: dict[str, int]
+    """Of all calls in a pass, as in the plan."""
 
     @property
     def status(self) -> Status:
@@ -173,10 +175,11 @@ def _result(series: LaunchSeries) -> ReplayResult:
     if result.points and series.plan:
         plan: ReplayPlan = series.plan.options
         verified = not result.failed if result.checked else None
+        unchecked = plan.recorded.unchecked
 
         def add(call: str, calls: int, recorded_s: float | None, times_s: list[list[float]]) -> None:
             time = None if result.failed else Repeated.of(dict(enumerate(times_s))).estimate
-            result.calls.append(ReplayedCall(call, calls, recorded_s, time, len(times_s), verified))
+            result.calls.append(ReplayedCall(call, calls, recorded_s, time, len(times_s), verified, unchecked))
 
         add(_ONCE, 1, None, [point.pass_s for point in result.points])
         for place, name in enumerate(plan.names):
@@ -196,8 +199,9 @@ def observables(log: RunLog) -> Iterator[Observable]:
 
 
 TIME = Quantity("time", "µs", attrgetter("time"), "replayed", bounds=ALL)
+UNCHECKED = Quantity("unchecked", "", attrgetter("unchecked"), csv=False)
 RECORDED = Quantity("recorded", "µs", lambda each: each.recorded_s)
-QUANTITIES = (*as_they_are("call", "calls", "status", "verified"), TIME, RECORDED)
+QUANTITIES = (*as_they_are("call", "calls", "status", "verified"), TIME, RECORDED, UNCHECKED)
 
 
 def report(result: ReplayResult) -> Report:
