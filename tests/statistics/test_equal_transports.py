@@ -69,7 +69,7 @@ def sweep(draw: random.Random, noise: Callable[[random.Random], Logarithm], laun
 def claims(logs: list[RunLog]) -> list[str]:
     (result,) = results(logs)
     notes = [*details(result, ""), *findings(result, "")]
-    undecided = f"fastest: {', '.join(NAMES[:-1])} or {NAMES[-1]} (undecided) at every size"
+    undecided = f"fastest: undecided between {len(NAMES)} transports at every size"
     words = ("fastest", "is faster", "times as long")
     return [note.text for note in notes if note.text != undecided and any(word in note.text for word in words)]
 

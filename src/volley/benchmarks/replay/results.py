@@ -182,10 +182,11 @@ def _result(series: LaunchSeries) -> ReplayResult:
             result.calls.append(ReplayedCall(call, calls, recorded_s, time, len(times_s), verified, unchecked))
 
         add(_ONCE, 1, None, [point.pass_s for point in result.points])
-        for place, name in enumerate(plan.names):
-            times_s = [[point.call_s[place]] for point in result.points if point.call_s[place] > 0]
+        known = zip(plan.names, plan.recorded.calls, plan.recorded.median_s, strict=False)  # a file may say anything
+        for place, (name, calls, recorded_s) in enumerate(known):
+            times_s = [its for point in result.points if any(its := point.call_s[place : place + 1])]
             if times_s:
-                add(f"MPI_{name}", plan.recorded.calls[place], plan.recorded.median_s[place], times_s)
+                add(f"MPI_{name}", calls, recorded_s, times_s)
     return result
 
 
