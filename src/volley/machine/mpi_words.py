@@ -56,10 +56,12 @@ _LAST_CAUSES = (
     re.compile(r"^\[mpiexec@.*?\] (?:Error:|\w+ \(.*?\):) (.*)"),
     re.compile(
         r"((?:PMIX ERROR|PRTE ERROR|OPAL ERROR|ORTE_ERROR_LOG): "
-        r"(?!PMIX_ERROR\b|E(rror|RROR)\b|A message is attempting to be sent to a process).*?)(?= in file|$)"
+        r"(?!PMIX_ERROR\b|E(rror|RROR)\b|A message is attempting to be sent to a process"
+        r"|PMIX_ERR_UNREACH in file \S*/ptl_base_connection_hdlr\.c).*?)(?= in file|$)"
     ),
 )
-"""Lines that say less than a text or a stack.  A message to a process that is unknown is to a rank that has ended."""
+"""Lines that say less than a text or a stack.  A message to a process that is unknown is to a rank that has ended, and
+so is an answer to one that connects and cannot be reached."""
 _ERROR = re.compile(
     r"\b(error|fatal|fail(ed|ing|ure)?|cannot|could not|unable|can't|couldn't|unknown|invalid|refused|denied|no such"
     r"|incompatible|mismatch|timed out|not (found|supported|permitted|available|enough)|too (many|few|long|small))\b",
