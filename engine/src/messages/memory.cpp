@@ -98,7 +98,9 @@ class HostMemory final : public Memory {
     recv_ = Mapping();
   }
   std::uint64_t available() const override { return available_memory_bytes(); }
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes > 0) std::memmove(to, from, bytes);  // of nothing the place may be null
+  }
 
  private:
   void write_parts(std::span<const Part> parts) override {
