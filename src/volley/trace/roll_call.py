@@ -24,17 +24,14 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
     now_s = trace.info.ended_s if at_s is None else at_s
     found = [(rank, *place) for rank in trace.ranks for place in _places(trace, rank)]
     lines = []
-    for where, those in grouped(found, lambda each: each[1]).items():
-        ranks = [rank.rank for rank, _, _ in those if rank.rank >= 0]
+    for (where, after), those in grouped(found, lambda each: each[1:3]).items():
+        ranks = [rank.rank for rank, *_ in those if rank.rank >= 0]
         who = numbered("rank", ranks) if ranks else those[0][0].place
-        since = sorted(
-            max(now_s - since_s, 0.0) for _, _, since_s in those if since_s is not None and now_s is not None
-        )
+        since = sorted(max(now_s - since_s, 0.0) for *_, since_s in those if since_s is not None and now_s is not None)
         ends = since[:1] + since[-1:]
         spans = list(dict.fromkeys(format_duration(s) if s >= 0.5 else "less than 1 s" for s in ends))
         did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
-        did, comma, after = did.partition(", after ")
-        lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}{comma}{after}")
+        lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}{after}")
     if trace.missing:
         lines.append(
             f"{numbered('rank', trace.missing)} without a trace: "
@@ -43,26 +40,26 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
     return lines
 
 
-def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, float | None]]:
-    """Yield where the threads of a rank were, and since when: all that were in MPI, else its first one."""
+def _places(trace: Trace, rank: RankTrace) -> Iterator[tuple[str, str, float | None]]:
+    """Yield where the threads of a rank were, after what, and since when: all that were in MPI, else its first one."""
     if rank.finalized:
-        yield "had called MPI_Finalize", None
+        yield "had called MPI_Finalize", "", None
         return
     if rank.header["state"] == 0:
-        yield "was in MPI_Init", float(trace.seconds(rank, rank.header["tick0"]))
+        yield "was in MPI_Init", "", float(trace.seconds(rank, rank.header["tick0"]))
         return
     inside = [(thread, event) for thread in rank.threads if (event := rank.current(thread)) is not None]
     for thread, event in inside:
         polls = int(thread["polls"])
         begin = thread["polls_since"] if polls else event.begin
-        yield _call(rank, event, polls), float(trace.seconds(rank, begin))
+        yield _call(rank, event, polls), "", float(trace.seconds(rank, begin))
     if not inside and len(rank.threads):
         thread = rank.threads[0]
         if thread["polls"]:
-            yield f"polled MPI_{rank.names[thread['last']]}", float(trace.seconds(rank, thread["polls_since"]))
+            yield f"polled MPI_{rank.names[thread['last']]}", "", float(trace.seconds(rank, thread["polls_since"]))
             return
-        after = f", after MPI_{rank.names[thread['last']]}" if rank.counts["calls"].any() else ", after MPI_Init"
-        yield f"was outside MPI{after}", float(trace.seconds(rank, thread["since"]))
+        last = rank.names[thread["last"]] if rank.counts["calls"].any() else "Init"
+        yield "was outside MPI", f", after MPI_{last}", float(trace.seconds(rank, thread["since"]))
 
 
 def _call(rank: RankTrace, event: Event, polls: int) -> str:

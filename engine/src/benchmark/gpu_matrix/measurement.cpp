@@ -201,7 +201,7 @@ class Measurement {
 
   // The link of a cell. If one end is the host, `second` is ignored.
   std::unique_ptr<GpuLink> link(const Section& section, int first, int second, bool broken) {
-    if (section.ends != Ends::gpus) return make_link(with_host(section, first));
+    if (section.ends != Ends::gpus) return make_link(setup_with_host(section, first));
     const bool peers = first == second || (access_.contains({first, second}) && access_.contains({second, first}));
     LinkSetup setup{section, {route(section, first, second, 0, peers)}, peers, timeout_, room_bytes_};
     if (section.direction == Direction::bi || section.metric == Metric::store) {
@@ -212,7 +212,7 @@ class Measurement {
   }
 
   // Between the host and one GPU, which moves the data, and the other GPUs if they do the same meanwhile.
-  LinkSetup with_host(const Section& section, int timed) {
+  LinkSetup setup_with_host(const Section& section, int timed) {
     const bool to_gpu = section.ends == Ends::host_to_gpu || section.ends == Ends::host_to_all_gpus;
     LinkSetup setup{section, {}, false, timeout_, std::min(bytes_of_pass(section.bytes), room_bytes_)};
     for (int i = 0; i < (uses_all(section.ends) ? gpus() : 1); ++i) {

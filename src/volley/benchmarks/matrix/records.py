@@ -325,11 +325,15 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
             sampling = msgspec.structs.replace(sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
         plan = msgspec.structs.replace(plan, sampling=sampling)
     gpus = len(options.job.gpus) or gpu_count()
-    with_host = sum(without_fault(name) in WITH_HOST for name in options.sections)
+    with_host = _count_with_host(options.sections)
     cells = gpus * (with_host + (len(options.sections) - with_host) * gpus)
     job = Job(plan, measuring_s=BUFFERS_S + cells * plan.sampling.point_time_s)
     # NVML and CUDA block each other in the driver, so a quick report does without NVML's facts about the GPUs.
     return Jobs((job,), advice=None if options.sampling.budget else BUDGET, hardware=not quick)
+
+
+def _count_with_host(sections: Sequence[str]) -> int:
+    return sum(without_fault(name) in WITH_HOST for name in sections)
 
 
 class GpuMatrixForecast(Forecast):
@@ -342,7 +346,7 @@ class GpuMatrixForecast(Forecast):
     def add(self, record: Any) -> str | None:
         """Learn the number of GPUs, or count a row and say: ``CE write, peer access on: 392 to 394 GB/s``."""
         if isinstance(record, GpuMatrixGpus):
-            with_host = sum(without_fault(name) in WITH_HOST for name in self._sections)
+            with_host = _count_with_host(self._sections)
             self.total = (len(self._sections) - with_host) * len(record.devices) + with_host
         if not isinstance(record, GpuMatrixRow):
             return None
