@@ -32,6 +32,7 @@ _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _TUTORIAL = re.compile(rf"Transfer size \(B\):\s*(\d+), Transfer Time \(s\):\s*{_NUMBER},")
 _OSU_LINE = re.compile(rf"^(\d+)\s+{_NUMBER}\s*$", re.MULTILINE)
 _OSU_RATE = re.compile(r"^(\d+)\s+\d+\.\d+\s+(\d+\.\d+)\s*$", re.MULTILINE)
+_OSU_OVERLAP = re.compile(rf"^(\d+)\s+\S+\s+\S+\s+{_NUMBER}\s+\S+\s*$", re.MULTILINE)
 _OSU_BARRIER = re.compile(rf"^ +{_NUMBER}\s*$", re.MULTILINE)
 _OSU_VERSION = re.compile(r"^# OSU .* v(\d\S*)", re.MULTILINE)
 _IMB_LINE = re.compile(rf"^\s+(\d+)\s+\d+\s+{_NUMBER}\s+{_NUMBER}\s*$", re.MULTILINE)
@@ -63,6 +64,11 @@ def osu_barrier(text: str) -> Reading:
     """Read osu_barrier: seconds, as size 0."""
     found = _OSU_BARRIER.search(text)
     return Reading({"0": float(found[1]) * US} if found else {}, _osu(text, US).version)
+
+
+def osu_overlap(text: str) -> Reading:
+    """Read an OSU non-blocking collective: seconds of the operation and its wait without computation, by size."""
+    return Reading({size: float(value) * US for size, value in _OSU_OVERLAP.findall(text)}, _osu(text, US).version)
 
 
 def osu_message_rate(text: str) -> Reading:

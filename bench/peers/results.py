@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from volley.benchmarks.collective.results import CollectivePoint
 from volley.benchmarks.jacobi.results import scaling_chains, solutions
 from volley.benchmarks.matrix import results as matrix
 from volley.benchmarks.message_rate import results as message_rate
@@ -17,16 +18,17 @@ def figures(logs: Sequence[RunLog]) -> dict[str, float]:
     """Return what the runs measured.
 
     ``TRANSPORT SIZE`` is a half round trip, or of a stream bytes per second (both ways: the total); ``TRANSPORT SIZE
-    FIRST SECOND`` the same of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective;
-    ``N pairs TRANSPORT SIZE`` the messages per second of so many pairs, with ``senders`` behind it as osu_mbw_mr
-    defines them; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT updates`` the lattice updates per second
-    of a solution, that of the largest grid where there are several; ``TRANSPORT beyond`` the seconds that its iteration
-    took beyond an equal share of one process's.
+    FIRST SECOND`` the same of a pair of ranks; ``OPERATION TRANSPORT SIZE`` the seconds of a collective, with ``ranks``
+    behind it the mean over the ranks; ``N pairs TRANSPORT SIZE`` the messages per second of so many pairs, with
+    ``senders`` behind it as osu_mbw_mr defines them; ``SECTION FIRST SECOND`` that of a pair of GPUs; ``TRANSPORT
+    updates`` the lattice updates per second of a solution, that of the largest grid where there are several;
+    ``TRANSPORT beyond`` the seconds that its iteration took beyond an equal share of one process's.
     ``work s`` is the time from the start of measuring to the end of the last run.
     ``settled`` is the share of points whose interval came to what was asked for.  What is not ``ok`` has no figure.
     """
     points = [point for series in results(logs) for point in series.points]
     found = {_name(point): value for point in points for value in _value(point)}
+    found.update(each for log in logs for record in log.of(CollectivePoint) for each in _of_ranks(record))
     of_pairs = [log for log in logs if log.of(MessageRatePoint)]
     rates = [each for one in message_rate.results(of_pairs) for each in one.points if each.messages and each.total]
     found.update({f"{each.pairs} pairs {each.transport} {each.size_bytes}": each.total for each in rates})
@@ -52,6 +54,11 @@ def _of_senders(record: MessageRatePoint) -> Iterator[tuple[str, float]]:
     if record.status == "ok" and record.sender_window_s:
         rate = record.pairs * record.window / median(record.sender_window_s)
         yield f"{record.pairs} pairs {record.transport} {record.size_bytes} senders", rate
+
+
+def _of_ranks(record: CollectivePoint) -> Iterator[tuple[str, float]]:
+    if record.status == "ok" and record.rank_operation_s:
+        yield f"{record.operation} {record.transport} {record.size_bytes} ranks", median(record.rank_operation_s)
 
 
 def _name(point: PointResult) -> str:

@@ -23,11 +23,31 @@ PROGRAMS = {
     "osu_mbw_mr": "the same, host and GPU memory",
     "osu_put_latency": "the same, host and GPU memory",
     "osu_get_latency": "the same, host and GPU memory",
+    "osu_acc_latency": "the same, host memory",
+    "osu_fop_latency": "the same, of 4 bytes",
+    "osu_cas_latency": "the same",
+    "osu_latency_persistent": "the same, host memory",
+    "osu_iallreduce": "the same: its time without computation",
+    "osu_allreduce_persistent": "the same",
+    "osu_bcast": "the same",
+    "osu_reduce": "the same",
+    "osu_reduce_scatter_block": "the same",
+    "osu_allgather": "the same",
+    "osu_gather": "the same",
+    "osu_scatter": "the same",
+    "osu_neighbor_allgather": "the same, a ring",
+    "IMB-MPI1": "[Intel MPI Benchmarks](https://github.com/intel/mpi-benchmarks)",
     "nvbandwidth": "[nvbandwidth](https://github.com/NVIDIA/nvbandwidth), its buffer of 512 MiB",
     "copy_engine": "[our own](../bench/peers/copy_engine.cu): cudaMemcpyPeerAsync and a cache line between two cores",
     "sendrecv_perf": "[nccl-tests](https://github.com/NVIDIA/nccl-tests) with MPI, one process a GPU",
     "all_reduce_perf": "the same",
+    "all_gather_perf": "the same",
     "alltoall_perf": "the same",
+    "broadcast_perf": "the same",
+    "gather_perf": "the same",
+    "reduce_perf": "the same",
+    "reduce_scatter_perf": "the same",
+    "scatter_perf": "the same",
     "p2pBandwidthLatencyTest": "of the [CUDA samples](https://github.com/NVIDIA/cuda-samples)",
     "jacobi_cuda_aware_mpi": "NVIDIA's [CUDA-aware MPI example](https://github.com/NVIDIA-developer-blog/code-samples)",
     "mgpm_single_gpu": "`single_gpu` of [multi-gpu-programming-models]"
@@ -167,6 +187,19 @@ ONE_SIDED_SIZES = (8, MIB)
 ONE_SIDED_WINDOW = 1000
 """Calls of a window: its one notification and acknowledgement, which OSU's programs do not have, are divided by it."""
 MESSAGE_SIZES = (8, 4 * KIB, 64 * KIB)
+MEAN = " ranks"
+"""Behind the name of a collective: the mean over the ranks, as OSU's programs and nccl-tests print it."""
+OSU_ALONE = {
+    "broadcast": ("osu_bcast", 1),
+    "reduce": ("osu_reduce", 1),
+    "reduce-scatter": ("osu_reduce_scatter_block", 1),
+    "allgather": ("osu_allgather", COLLECTIVE_RANKS),
+    "gather": ("osu_gather", COLLECTIVE_RANKS),
+    "scatter": ("osu_scatter", COLLECTIVE_RANKS),
+    "neighbor-allgather": ("osu_neighbor_allgather", PAIR),
+}
+"""Operations compared one by one, each behind a barrier: OSU's program, and volley's size divided by OSU's."""
+ALONE_SIZES = (4 * KIB, 256 * KIB)
 HOST_RANKS = ("-n", str(COLLECTIVE_RANKS), "-t", "host")
 ONE_LAUNCH = ("--launches", "1", "--point-time", "0.5")
 """A round compares one launch with one launch."""
@@ -177,22 +210,30 @@ def sizes_of(sizes: Sequence[int], factor: int) -> str:
     return ",".join(str(factor * size) for size in sizes)
 
 
-def osu_collective(name: str, *words: str) -> Command:
+def osu_collective(name: str, *words: str, read: readers.Reader = readers.osu_latency) -> Command:
     """Return an OSU collective at its default number of iterations."""
-    return Command(name, name, ("-m", f"{OSU_SIZES[0]}:{OSU_SIZES[-1]}", *words), readers.osu_latency)
+    return Command(name, name, ("-m", f"{OSU_SIZES[0]}:{OSU_SIZES[-1]}", *words), read)
 
 
-def beside_osu_collective(name: str, operation: str, factor: int) -> tuple[Row, ...]:
-    """Return the rows of an OSU collective on host memory; volley's size is ``factor`` times OSU's."""
+def beside_osu_collective(
+    name: str,
+    operation: str,
+    factor: int,
+    *,
+    transport: str = "host",
+    sizes: Sequence[int] = OSU_SIZES,
+    figure: str = "",
+) -> tuple[Row, ...]:
+    """Return the rows of a collective on host memory; volley's size is ``factor`` times the other's."""
     return tuple(
         Row(
-            f"`collective`, {operation}, `host`, {COLLECTIVE_RANKS} ranks, {format_size(factor * size)}",
+            f"`collective`, {operation}, `{transport}`, {COLLECTIVE_RANKS} ranks, {format_size(factor * size)}",
             name,
             Asked(high=1.02),
-            of("volley", f"{operation} host {factor * size}"),
+            of("volley", f"{operation} {transport} {factor * size}{figure}"),
             of(name, size),
         )
-        for size in OSU_SIZES
+        for size in sizes
     )
 
 
@@ -525,16 +566,22 @@ TABLE = (
                     f"`collective`, {operation}, `nccl`, two GPUs, {format_size(size)}",
                     f"nccl-tests {program}, one process a GPU",
                     Asked(high=1.02),
-                    of("volley", f"{operation} nccl {size}"),
+                    of("volley", f"{operation} nccl {size}{figure}"),
                     of("nccl", size),
                 )
                 for size in sizes
             ),
         )
         # alltoall_perf between two ranks goes from 0 to 32 B.
-        for operation, program, sizes in (
-            ("allreduce", "all_reduce_perf", (8, MIB, GIB)),
-            ("all-to-all", "alltoall_perf", (MIB, GIB)),
+        for operation, program, sizes, figure in (
+            ("allreduce", "all_reduce_perf", (8, MIB, GIB), ""),
+            ("all-to-all", "alltoall_perf", (MIB, GIB), ""),
+            ("allgather", "all_gather_perf", (MIB, GIB), MEAN),
+            ("reduce-scatter", "reduce_scatter_perf", (MIB, GIB), MEAN),
+            ("broadcast", "broadcast_perf", (MIB, GIB), MEAN),
+            ("reduce", "reduce_perf", (MIB, GIB), MEAN),
+            ("gather", "gather_perf", (MIB, GIB), MEAN),
+            ("scatter", "scatter_perf", (MIB, GIB), MEAN),
         )
     ),
     nccl_stream_over_network(1),
@@ -594,6 +641,109 @@ TABLE = (
         (osu_collective("osu_alltoall"),),
         beside_osu_collective("osu_alltoall", "all-to-all", COLLECTIVE_RANKS),
         ranks=COLLECTIVE_RANKS,
+    ),
+    *(
+        Comparison(
+            f"osu-{operation}",
+            Ours(
+                "volley",
+                (
+                    *("collective", *HOST_RANKS, "--operation", operation, "--tail"),
+                    *("-s", sizes_of(ALONE_SIZES, factor), *ONE_LAUNCH),
+                ),
+            ),
+            (osu_collective(name, *(("-T", "mpi_float") if "reduce" in operation else ())),),
+            beside_osu_collective(name, operation, factor, sizes=ALONE_SIZES, figure=MEAN),
+            ranks=COLLECTIVE_RANKS,
+        )
+        for operation, (name, factor) in OSU_ALONE.items()
+    ),
+    *(
+        Comparison(
+            f"osu-allreduce-{kind}",
+            Ours(
+                "volley",
+                (
+                    *("collective", "-n", str(COLLECTIVE_RANKS), "-t", f"host/{kind}", "--operation", "allreduce"),
+                    *("--tail", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH),
+                ),
+            ),
+            (osu_collective(name, "-T", "mpi_float", read=read),),
+            beside_osu_collective(name, "allreduce", 1, transport=f"host/{kind}", figure=MEAN),
+            ranks=COLLECTIVE_RANKS,
+        )
+        for kind, name, read in (
+            ("nonblocking", "osu_iallreduce", readers.osu_overlap),
+            ("persistent", "osu_allreduce_persistent", readers.osu_latency),
+        )
+    ),
+    Comparison(
+        "osu-persistent",
+        Ours("volley", ("pingpong", "-t", "host/persistent", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH)),
+        (osu_collective("osu_latency_persistent"),),
+        tuple(
+            Row(
+                f"`host/persistent`, half round trip, {format_size(size)}",
+                "osu_latency_persistent",
+                Asked(high=1.02),
+                of("volley", f"host/persistent {size}"),
+                of("osu_latency_persistent", size),
+            )
+            for size in OSU_SIZES
+        ),
+    ),
+    Comparison(
+        "osu-atomics",
+        Ours(
+            "volley",
+            (
+                *("stream", "-t", "host/put/accumulate,host/get/fetch-and-op,host/get/compare-and-swap", "-s", "8"),
+                *("--window", str(ONE_SIDED_WINDOW), *ONE_LAUNCH),
+            ),
+        ),
+        tuple(
+            Command(name, name, ("-w", "create", *words), readers.osu_latency)
+            for name, words in (
+                ("osu_acc_latency", ("-m", "8:8")),
+                ("osu_fop_latency", ("-T", "mpi_int")),
+                ("osu_cas_latency", ("-T", "mpi_int")),
+            )
+        ),
+        tuple(
+            Row(
+                f"`{transport}`, one call and its flush, 8 B",
+                name,
+                Asked(high=1.02),
+                rate(8, of("volley", f"{transport} 8")),
+                of(name, size),
+            )
+            for transport, name, size in (
+                ("host/put/accumulate", "osu_acc_latency", 8),
+                ("host/get/fetch-and-op", "osu_fop_latency", 4),
+                ("host/get/compare-and-swap", "osu_cas_latency", 4),
+            )
+        ),
+    ),
+    Comparison(
+        "imb-pingping",
+        Ours(
+            "volley",
+            (
+                *("stream", "-t", "host", "--direction", "bi", "--window", "1"),
+                *("-s", sizes_of(MESSAGE_SIZES, 1), *ONE_LAUNCH),
+            ),
+        ),
+        (Command("IMB-MPI1", "IMB-MPI1", ("-msglog", "3:16", "-iter", "1000", "PingPing"), readers.imb_pingpong),),
+        tuple(
+            Row(
+                f"`host`, a message each way at a time, {format_size(size)}",
+                "IMB-MPI1 PingPing",
+                Asked(high=1.02),
+                rate(2 * size, of("volley", f"host {size}")),
+                of("IMB-MPI1", size),
+            )
+            for size in MESSAGE_SIZES
+        ),
     ),
     beside_osu_one_sided("osu_put_latency", "put"),
     beside_osu_one_sided("osu_get_latency", "get"),

@@ -191,6 +191,9 @@ class ActivePair final : public Driver {
   void disarm() override {
     if (active_) transport_.disarm();
   }
+  void rest() override {
+    if (active_) transport_.rest();
+  }
 
  private:
   Driver& transport_;

@@ -116,6 +116,7 @@ Series TransportSet::series(const Candidate& candidate, std::uint64_t bytes, boo
   if (cold_room_bytes_ > 0 && arena.memory) series.view = with_places(series.view, cold_room_bytes_);
   series.skipped = candidate.reason.empty() ? too_large(candidate, bytes, window) : candidate.reason;
   if (candidate.transport) series.sharers = static_cast<std::uint64_t>(candidate.transport->threads());
+  series.restarts = candidate.transport && candidate.transport->restarts();
   const std::string once = candidate.transport ? candidate.transport->once_a_batch() : "";
   series.once_a_batch = !once.empty();
   if (tail_ && candidate.transport) series.stamps = candidate.transport->stamps();

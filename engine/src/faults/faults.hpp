@@ -40,6 +40,7 @@ class FaultyDriver final : public Driver {
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override;
   void arm(const View& view, std::uint64_t count) override { driver_.arm(view, count); }
   void disarm() override { driver_.disarm(); }
+  void rest() override { driver_.rest(); }
   [[nodiscard]] std::vector<double> parts_s() const override { return driver_.parts_s(); }
 
  private:

@@ -118,6 +118,7 @@ void Sampler::visit(Series& series) {
     const std::size_t samples = series.first_samples.size() - samples_before;
     if (samples > 0) series.visits.push_back(samples);
   }
+  series.driver->rest();
   series.elapsed_s += seconds_since(begun);
 }
 
@@ -129,10 +130,16 @@ int Sampler::batches_per_visit(const Series& series) const {
   return std::max(min_samples_a_visit, static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
 }
 
-// Exchanges the first message of the fill without timing it.
+// Exchanges the first message of the fill without timing it; before it, from the places of last messages, what is made
+// for them.
 void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
   if (exchanges == 0) return;
   control_.ready();
+  for (std::uint64_t place = 1; series.restarts && place <= series.last_places(); ++place) {
+    View last = series.view;
+    last.last_offset = place * message_step_bytes;
+    series.sampling_s += batches_.run_first(series, last, 1);
+  }
   series.sampling_s += batches_.run_first(series, series.view, exchanges);
   series.messages->first_arrived();
 }
@@ -143,7 +150,8 @@ void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
 double Sampler::take(Series& series, std::uint64_t count) {
   View view = series.view;
   const CheckedMessages messages = messages_of(series, view.message(batches_.moved(count) - 1));
-  view.last_offset = series.messages->expect_next(messages, batches_.is_long(series) && !view.rotates());
+  view.last_offset = series.messages->expect_next(messages, batches_.is_long(series) && !view.rotates(),
+                                                   series.last_places());
   control_.ready();
   const double elapsed_s = batches_.run_first(series, view, count);
   note(series, series.messages->check(messages));
@@ -209,6 +217,7 @@ void Sampler::check_every_message(Series& series) {
     collect(series);
     goes_on = control_.shared(series.pass.counts < counts && !series.mismatch && seconds_since(begun) < 3 * most_s);
   }
+  series.driver->rest();
   if (series.mismatch) series.ended_by = EndedBy::failure;
   series.elapsed_s += seconds_since(begun);
 }

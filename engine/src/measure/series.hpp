@@ -24,6 +24,7 @@ struct SeriesRequest {
   std::size_t buffer_bytes = 0;
   std::uint64_t sharers = 1;  // threads or ranks that share the windows of a batch, or of its pass
   bool fresh = false;         // its driver has not used the buffers yet: the first exchange is cold
+  bool restarts = false;      // batches have few places, see Transport::restarts()
   bool once_a_batch = false;  // a batch costs more than an empty one and its exchanges, see Transport::once_a_batch()
   Stamps* stamps = nullptr;   // each sample is a single count of a batch, timed by these
 };
@@ -60,6 +61,8 @@ struct SeriesProgress {
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
+  // The last messages of batches begin at so many distances from the others: at least two.
+  [[nodiscard]] std::uint64_t last_places() const { return restarts ? 2 : last_messages_per_fill; }
   // Counts of every sample.
   [[nodiscard]] std::uint64_t sampled() const { return stamps == nullptr ? count : 1; }
 };

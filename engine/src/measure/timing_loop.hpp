@@ -128,6 +128,8 @@ class Driver {
   // Called right before and right after each timed batch of `count`.
   virtual void arm(const View&, std::uint64_t) {}
   virtual void disarm() {}
+  // Called after the last batch of a visit: other drivers measure next.
+  virtual void rest() {}
 
   // Seconds of parts of a count, the means over the latest batch, if this driver times any; always as many.
   [[nodiscard]] virtual std::vector<double> parts_s() const { return {}; }

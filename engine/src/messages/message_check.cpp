@@ -14,10 +14,10 @@ void MessageCheck::fill(const CheckedMessages& of) {
   kind_ = of.verifier->kind();
 }
 
-// Numbers begin again when all messages of the fill have been the last of a batch. Messages of a fill that are one or
+// Numbers begin again after the last place, at most that of the fill's last message. Messages of a fill that are one or
 // two apart differ in every byte, see messages/pattern.hpp.
-std::size_t MessageCheck::expect_next(const CheckedMessages& of, bool may_stand) {
-  number_ = number_ % last_messages_per_fill + 1;
+std::size_t MessageCheck::expect_next(const CheckedMessages& of, bool may_stand, std::uint64_t places) {
+  number_ = number_ % places + 1;
   if (!of.verified()) return number_ * message_step_bytes;
   const std::uint64_t apart = arrived_ ? std::max(number_, *arrived_) - std::min(number_, *arrived_) : 0;
   const bool stands = may_stand && checked_by_ == of.verifier && (apart == 1 || apart == 2);

@@ -36,8 +36,9 @@ class MessageCheck {
   void fill(const CheckedMessages& of);
 
   // The last message of the next batch: writes poison where it arrives, unless `may_stand` allows that the message
-  // which is there stands for the poison. Returns how many bytes after the others it begins in the send buffer.
-  [[nodiscard]] std::size_t expect_next(const CheckedMessages& of, bool may_stand);
+  // which is there stands for the poison. Returns how many bytes after the others it begins in the send buffer: one of
+  // `places` distances, in turn.
+  [[nodiscard]] std::size_t expect_next(const CheckedMessages& of, bool may_stand, std::uint64_t places);
   // Compares it.
   [[nodiscard]] std::optional<Mismatch> check(const CheckedMessages& of);
   // A batch that was not checked has left the first message of the fill in the receive buffer.

@@ -124,6 +124,7 @@ class FaultyTransport final : public Transport, public Collectives {
   }
   int threads() const override { return transport_->threads(); }
   std::string keeps_place() const override { return transport_->keeps_place(); }
+  bool restarts() const override { return transport_->restarts(); }
   std::string once_a_batch() const override { return transport_->once_a_batch(); }
   Stamps* stamps() override { return transport_->stamps(); }
   Json facts() const override { return transport_->facts(); }

@@ -1,6 +1,6 @@
 // MPI through requests, on host memory (`host/...`) and on device pointers (`aware/...`):
 //   nonblocking    MPI_Isend, MPI_Irecv and MPI_I... of collectives; each message or operation is awaited at once
-//   persistent     requests that are made before a batch, MPI_Start and MPI_Wait
+//   persistent     requests that are made once for the batches of a visit, MPI_Start and MPI_Wait
 //   partitioned    the same, of messages in 8 parts: MPI_Start, MPI_Pready of each part and MPI_Wait
 #include <algorithm>
 #include <map>
@@ -20,19 +20,25 @@ void for_each_different(const View& view, std::uint64_t count, std::uint64_t win
   }
 }
 
-// The messages of a batch; each has a request of its own, so that those of a window are in flight together. Partitioned
+// The messages of a batch; each has a request of its own, so that those of a window are in flight together. The next
+// batches start them again, as applications do: the first start of a request may take ten times as long. Partitioned
 // requests are matched when they are made: both ranks find those of a message by where it is sent from.
 template <bool partitioned>
 class PersistentChannel : public MpiChannel {
  public:
-  // Makes the requests for `count` windows, or round trips without one. Outside the timing.
-  void make_requests(const View& view, std::uint64_t count, std::uint64_t window) {
+  // Makes the requests that `count` windows of so many messages, or round trips, lack. Outside the timing.
+  void make_requests(const View& view, std::uint64_t count, std::uint64_t window, bool sends, bool receives) {
+    many_places_ = view.stride > 0;
     for_each_different(view, count, window, [&](const View& each) {
       for (std::uint64_t n = 0; n < window; ++n) {
         const View message = each.message(n);
-        add_requests(message, sends_[message.send].add(), receives_[message.send].add());
+        if (sends && lacks(sends_[message.send], n)) add_send(message, sends_[message.send].add());
+        if (receives && lacks(receives_[message.send], n)) add_receive(message, receives_[message.send].add());
       }
     });
+  }
+  void end_batch() {
+    if (many_places_) free_requests();
   }
 
   void free_requests() {
@@ -69,16 +75,27 @@ class PersistentChannel : public MpiChannel {
   // A message that cannot be divided is one part.
   static int parts_of(const View& view) { return view.bytes % 8 == 0 ? 8 : 1; }
 
-  void add_requests(const View& message, MPI_Request* send, MPI_Request* receive) {
+  // Message n of a window at one place.
+  [[nodiscard]] bool lacks(const Requests& of_place, std::uint64_t n) const {
+    return many_places_ || n == of_place.all.size();
+  }
+
+  void add_send(const View& message, MPI_Request* made) {
     if constexpr (partitioned) {
       const int parts = parts_of(message);
       const auto bytes = static_cast<MPI_Count>(message.bytes) / parts;
-      VOLLEY_MPI(MPI_Psend_init(message.send, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, send));
-      VOLLEY_MPI(
-          MPI_Precv_init(message.recv, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, receive));
+      VOLLEY_MPI(MPI_Psend_init(message.send, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, made));
     } else {
-      VOLLEY_MPI(MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, send));
-      VOLLEY_MPI(MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, receive));
+      VOLLEY_MPI(MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, made));
+    }
+  }
+  void add_receive(const View& message, MPI_Request* made) {
+    if constexpr (partitioned) {
+      const int parts = parts_of(message);
+      const auto bytes = static_cast<MPI_Count>(message.bytes) / parts;
+      VOLLEY_MPI(MPI_Precv_init(message.recv, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, made));
+    } else {
+      VOLLEY_MPI(MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, made));
     }
   }
 
@@ -90,10 +107,12 @@ class PersistentChannel : public MpiChannel {
   }
 
   std::map<const std::byte*, Requests> sends_, receives_;
+  bool many_places_ = false;
   std::vector<Requests*> started_;
 };
 
-// A collective whose requests are made before a batch: of MPI_..._init all ranks make the same calls in the same order.
+// A collective whose requests are made once for the batches of a visit: of MPI_..._init all ranks make the same calls in
+// the same order.
 class PersistentCollective final : public Driver {
  public:
   explicit PersistentCollective(const Collective& collective) : collective_(collective) {}
@@ -104,29 +123,38 @@ class PersistentCollective final : public Driver {
     static const MpiCollectiveForm<MPI_Info, MPI_Request*> persistent{
         VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_PERSISTENT, VOLLEY_MPI_NAME)};
     for_each_different(view, count, 1, [&](const View& here) {
-      persistent(call_, here.send, here.recv, MPI_INFO_NULL, &requests_.emplace_back());
+      auto [made, is_new] = made_.try_emplace(here.send);
+      if (is_new) persistent(call_, here.send, here.recv, MPI_INFO_NULL, &made->second);
+      batch_.push_back(made->second);
     });
     repeats_ = view.stride == 0;
+    many_places_ = view.apart();
   }
 
   void run(const View&, std::uint64_t count, const std::optional<Window>&) override {
     for (std::uint64_t i = 1; i <= count; ++i) {
-      MPI_Request* const request = i == count ? &requests_.back() : &requests_[repeats_ ? 0 : i - 1];
-      VOLLEY_MPI(MPI_Start(request));
-      VOLLEY_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+      MPI_Request request = i == count ? batch_.back() : batch_[repeats_ ? 0 : i - 1];
+      VOLLEY_MPI(MPI_Start(&request));
+      VOLLEY_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     }
   }
 
   void disarm() override {
-    for (auto& request : requests_) VOLLEY_MPI(MPI_Request_free(&request));
-    requests_.clear();
+    batch_.clear();
+    if (many_places_) rest();
+  }
+  void rest() override {
+    for (auto& [place, request] : made_) VOLLEY_MPI(MPI_Request_free(&request));
+    made_.clear();
   }
 
  private:
   const Collective collective_;
   MpiCall call_;
-  std::vector<MPI_Request> requests_;
+  std::map<const std::byte*, MPI_Request> made_;
+  std::vector<MPI_Request> batch_;  // those of its messages, in this order
   bool repeats_ = false;
+  bool many_places_ = false;
 };
 
 template <class Channel>
@@ -151,13 +179,21 @@ template <bool partitioned>
 class WithRequests : public Requesting<PersistentChannel<partitioned>> {
   void prepare(const View& view, const std::optional<Window>& window) override {
     this->channel_.prepare(view);
-    window_ = window ? static_cast<std::uint64_t>(window->messages) : 1;
+    window_ = window;
   }
-  void arm(const View& view, std::uint64_t count) override { this->channel_.make_requests(view, count, window_); }
-  void disarm() override { this->channel_.free_requests(); }
+  // Requests that are never started may stay in the library, and take a part of all that it does later.
+  void arm(const View& view, std::uint64_t count) override {
+    const bool sends = !window_ || window_->sends(this->leads_);
+    const bool receives = !window_ || window_->receives(this->leads_);
+    this->channel_.make_requests(view, count, window_ ? static_cast<std::uint64_t>(window_->messages) : 1, sends,
+                                 receives);
+  }
+  void disarm() override { this->channel_.end_batch(); }
+  void rest() override { this->channel_.free_requests(); }
+  [[nodiscard]] bool restarts() const override { return true; }
   [[nodiscard]] std::string keeps_place() const override { return "persistent requests are made for one place"; }
 
-  std::uint64_t window_ = 1;
+  std::optional<Window> window_;
 };
 
 #define VOLLEY_LACKS(name, ...) \

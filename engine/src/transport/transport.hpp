@@ -16,7 +16,7 @@ class Collectives;
 
 // An end of a transport, and what it carries: messages between two ranks, halos between two neighbours, collectives
 // among the ranks of a group. All ranks make every call, except `unavailable`, `refuses`, `host_memory_bytes`,
-// `limit_waits`, `threads`, `keeps_place`, `once_a_batch`, `stamps` and `facts`.
+// `limit_waits`, `threads`, `keeps_place`, `restarts`, `once_a_batch`, `stamps` and `facts`.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -59,6 +59,10 @@ class Transport {
 
   // Why the messages of a batch must have one place, so that they stay in caches; empty if they may have several.
   [[nodiscard]] virtual std::string keeps_place() const { return {}; }
+
+  // Whether it makes something for each place of a message, and uses it again in the next batch: then batches have few
+  // places.
+  [[nodiscard]] virtual bool restarts() const { return false; }
 
   // What a batch of round trips or operations takes once, however many it has: of a batch of one it would be a part of
   // the time. Empty if there is nothing of that kind.

@@ -493,9 +493,11 @@ def usable_transports(plan: Plan, context: JobContext, ranks: int | None = None)
 
 
 def starts_in_s(plan: Plan, context: JobContext) -> float:
-    """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone."""
-    asked = any(each.memory == "device" for each in context.about.of(plan.transports))  # usable or not
-    if plan.transports and not (asked and context.sees_gpus):
+    """Return how long a launch is expected to take to start and to end; one without transports is of GPUs alone.
+
+    Ranks choose a GPU, and MPI looks for GPUs, also where messages stay in host memory.
+    """
+    if plan.transports and not context.sees_gpus:
         return START_S
     further = max(plan.world_size - PAIR, 0) if context.on_this_host else 0
     return GPU_START_S + CONTEXT_S * further
