@@ -68,6 +68,12 @@ HOW = """\
   among four ranks (2 %). OSU has a barrier between operations, outside its timing; volley times operations back to
   back, so at short sizes the two do not do the same work. The size of osu_alltoall is what one rank sends to another;
   volley's is the whole buffer of a rank, so 8 B to each of 4 ranks are 32 B.
+- The other operations on host memory (broadcast to neighbor-allgather, `host/nonblocking`, `host/persistent`) are
+  timed one by one behind a barrier by both (`--tail`), and of volley the table has the mean over ranks; so has it of
+  NCCL's allgather to scatter. At 1 GiB a sample of volley is one operation with its launch and its wait, 60 to 70 µs;
+  nccl-tests waits once for 20. volley writes the receive buffers before each operation, and OSU's programs never do.
+- osu_fop_latency and osu_cas_latency have 4 bytes, volley's calls 8. IMB's PingPing receives with MPI_Recv, volley with
+  MPI_Irecv and MPI_Waitall as osu_bibw does: of 8 B these calls take longer.
 - Beside the small programs of examples/ and loops written by hand: [what fifty exchanges
   measure](evidence/fifty-exchanges.md), [plain loops](evidence/plain-loops.md).
 """

@@ -25,7 +25,7 @@ def between_gpus() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --: | --: |"
     for case in (
         case
-        for series in matrix_results(read_runs(RESULTS / "h200-x2/matrix.jsonl", BENCHMARKS))
+        for series in matrix_results(read_runs(RESULTS / "h200-x2/matrix-all.jsonl", BENCHMARKS))
         for case in series.gpu_cases
     ):
         apart = _numbers(case, within=False)
