@@ -146,13 +146,17 @@ NCCL = (
             "scatter": "scatter",
         }.items()
     ),
+    Row(
+        "hypercube_perf",
+        "volley stream -t nccl --direction bi --window 1",
+        "one of its steps, an exchange of two ranks; all of them give what allgather gives",
+    ),
     Row("-d half, bfloat16, int32, fp8e4m3", "volley collective -t nccl --element bfloat16", "of NCCL alone"),
     Row("-r", BLOCKING.format("nccl", "broadcast") + " --root 1"),
     Row("-o max", "volley collective --operation allreduce --reduction max"),
     Row("-d of other types; -o min, prod, avg, mulsum", "", "no contents whose result is exact bit for bit are made"),
     Row("-G", "", "each sample ends with a message of its own, which a graph has not"),
     Row("in place", "", "repeated in place, a sum would grow with each operation, and could not be checked"),
-    Row("hypercube_perf", "", "it is an exchange of its own, made of ncclSend and ncclRecv"),
 )
 NVBANDWIDTH = (
     Row("device_to_device_memcpy_write_ce, …_read_ce", "volley matrix --section uni"),
