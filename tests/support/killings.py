@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import fake_engine
@@ -125,7 +126,9 @@ def stop_one(volley: Path, folder: Path, mark: str, dice: random.Random, transpo
         time.sleep(0.01)
     about = f"SIGSTOP after {time.monotonic() - begun:.3f} s"
     if run.poll() is None:
-        os.kill(stopped := dice.choice(ranks), signal.SIGSTOP)
+        stopped = dice.choice(ranks)
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(stopped, signal.SIGSTOP)
         wait_until_gone(about, lambda: stopped in processes(mark), STOPPED_S)
     _, err = end_of(run, about, 10 * STOPPED_S)  # it may have launches left
     wait_until_gone(f"{about}\n{err}", lambda: processes(mark), 0)

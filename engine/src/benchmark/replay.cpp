@@ -446,13 +446,13 @@ class Replay final : public Benchmark {
     const auto another = [&](double spent_s) {
       return pass_s.empty() || spent_s < (pass_s.size() < 3 ? 10 * time_s_ : time_s_);
     };
-    for (double spent_s = 0; mpi::broadcast_value(another(spent_s), 0, world);) {
+    const auto begun = Clock::now();
+    while (mpi::broadcast_value(another(seconds_since(begun)), 0, world)) {
       VOLLEY_MPI(MPI_Barrier(world));
       const double mine_s = timed([&] { pass(player, program, run.watchdog, false); });
       double longest_s = 0;
       VOLLEY_MPI(MPI_Allreduce(&mine_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, world));
       pass_s.push_back(longest_s);
-      spent_s += longest_s;
     }
     write(run, player, program, pass_s, world);
     player.release();

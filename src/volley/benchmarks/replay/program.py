@@ -56,6 +56,37 @@ _NO_SIDE: _Side = (-1, 0, 0, 0, 0, 0, 0)
 Where = Literal["recorded", "aware", "host", "device"]
 
 
+class _InFlight:
+    """The messages of a rank that have begun and not ended.  Their places do not overlap."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[int, int, int]] = []
+        """Their begins and ends, and of sends what their contents are made of; sorted."""
+        self._ends: list[tuple[float, tuple[int, int, int]]] = []
+        """The calls that complete them; the earliest is first."""
+
+    def add(self, message: Operation, done: float) -> tuple[int, int]:
+        """Return how often a message is moved until it overlaps none, at most ``_MOST_APART`` times, and its contents.
+
+        Sends of the same bytes share a place and contents.
+        """
+        while self._ends and self._ends[0][0] < message.post:
+            del self._places[bisect_left(self._places, heappop(self._ends)[1])]
+        for apart in range(_MOST_APART):
+            low = message.source.buffer + apart * _APART
+            high = low + message.nbytes
+            before = bisect_left(self._places, (high,))
+            begin, end, contents = self._places[before - 1] if before else (0, 0, 0)
+            same = message.kind == "send" and contents != 0 and (begin, end) == (low, high)
+            if same or end <= low:
+                contents = contents if same else id(message)
+                taken = low, high, contents if message.kind == "send" else 0
+                insort(self._places, taken)
+                heappush(self._ends, (done, taken))
+                return apart, contents
+        return _MOST_APART, id(message)
+
+
 @dataclass
 class ReplayProgram:
     words: list[int]
@@ -183,9 +214,7 @@ class _Builder:
         """Give a message another place where it would overlap one in flight: data of derived types is sent without its
         gaps, which the other one may be in.  Sends of the same bytes share a place and contents.  Note what is not
         checked."""
-        in_flight: list[tuple[int, int, int]] = []
-        """Places, which do not overlap: their begins and ends, and of sends what their contents are made of."""
-        ends: list[tuple[float, tuple[int, int, int]]] = []
+        in_flight = _InFlight()
         collective: tuple[float, int] = (-1, 0)
         """Of those in flight the one that ends last."""
         for mine in rank.operations:
@@ -199,24 +228,10 @@ class _Builder:
             if _is_buffered(rank, mine):
                 self._do_not_check("buffered sends", id(mine))
                 continue
-            while ends and ends[0][0] < mine.post:
-                del in_flight[bisect_left(in_flight, heappop(ends)[1])]
-            for apart in range(_MOST_APART):
-                low = mine.source.buffer + apart * _APART
-                high = low + mine.nbytes
-                before = bisect_left(in_flight, (high,))
-                other = in_flight[before - 1] if before else (0, 0, 0)
-                same = mine.kind == "send" and other[2] != 0 and other[:2] == (low, high)
-                if same or other[1] <= low:
-                    self._contents[id(mine)] = other[2] if same else id(mine)
-                    taken = low, high, self._contents[id(mine)] if mine.kind == "send" else 0
-                    insort(in_flight, taken)
-                    heappush(ends, (done, taken))
-                    break
-            else:
-                apart = _MOST_APART
-                self._do_not_check(f"messages that overlap {_MOST_APART} others in flight", id(mine))
+            apart, self._contents[id(mine)] = in_flight.add(mine, done)
             self._apart[id(mine)] = apart * _APART
+            if apart == _MOST_APART:
+                self._do_not_check(f"messages that overlap {_MOST_APART} others in flight", id(mine))
 
     def _do_not_check(self, why: str, *those: int) -> None:
         self._unchecked |= dict.fromkeys(those, why)
