@@ -94,8 +94,8 @@ def placed(change: dict[str, object], system: dict[str, object], job: str, varia
     )
 
 
-EVERY = (3, pytest.param(1, marks=pytest.mark.long))
-"""Each state is tried in every third place, or in every one."""
+EVERY = (7, pytest.param(3, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.long))
+"""Each state is tried in every seventh place, in every third one, or in every one."""
 
 
 @pytest.fixture(scope="module", params=EVERY)

@@ -35,6 +35,7 @@ def unbound(volley: Command, engine: Path, *words: str, options: Sequence[str]) 
     return done.returncode, log
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two threads need two CPUs")
 def test_every_fault_is_found_with_threads(volley: Command, engine: Path) -> None:
     """engine/tests/mpi_transports.cpp finds them in round trips and in windows."""

@@ -170,6 +170,7 @@ def test_import_volley_loads_nothing_else() -> None:
     assert {"load", "measure"} <= set(dir(volley))
 
 
+@pytest.mark.slow
 def test_the_notebook_shows_what_its_cells_return(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.chdir(notebook.NOTEBOOK.parent)
