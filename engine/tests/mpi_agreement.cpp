@@ -264,7 +264,7 @@ void arenas_share_memory(const Context& context, const RankGroup& pair) {
   EXPECT(too_large({"one"}, message_bytes).empty());
   EXPECT(too_large({"one", "two"}, message_bytes).find("needs ") == 0);
   EXPECT(too_large({"one"}, 2 * megabyte + 1) == "too long");
-  EXPECT(too_large({"one"}, 0) == "a message of 0 B is measured with host and aware only");
+  EXPECT(too_large({"one"}, 0) == "a message of 0 B is measured with host, aware and their requests only");
 }
 
 // What the benchmark itself takes is not there for messages. In every world the message alone would fit.

@@ -243,7 +243,10 @@ INTERRUPTED = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
 NOT_EVERY = [log(pingpong(DRIFTING)), log(pingpong(DRIFTING), pingpong(INTERRUPTED, 64))]
 
 ONLY_MPI = pingpong(
-    size=0, name="staged/pinned", status="skipped", reason="a message of 0 B is measured with host and aware only"
+    size=0,
+    name="staged/pinned",
+    status="skipped",
+    reason="a message of 0 B is measured with host, aware and their requests only",
 )
 EMPTY = [
     log(

@@ -32,7 +32,7 @@ def test_a_message_of_0_b_is_timed_and_has_nothing_to_compare(volley: Command) -
     done = volley("pingpong", "--transport", "host,null,host/put", *words, "--full")
     (log,) = done.records
     points = {(each.transport, each.size_bytes): each for each in log.of(PingPong)}
-    assert points["host/put", 0].reason == "a message of 0 B is measured with host and aware only"
+    assert points["host/put", 0].reason == "a message of 0 B is measured with host, aware and their requests only"
     for name in ("host", "null"):
         assert points[name, 0].status == "ok"
         assert points[name, 0].times_s

@@ -9,6 +9,8 @@ namespace volley {
 namespace {
 
 constexpr int max_samples_a_visit = 10;
+// A point whose samples take less than this part of its time, because ranks wait for a core, ends as if they took it.
+constexpr double most_beside = 100;
 // A long pass is made in calls of about so many messages: where ranks share cores, one message may take milliseconds.
 constexpr std::uint64_t messages_a_call = 1024;
 
@@ -242,7 +244,7 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     const Taken taken{.first_samples = series.first_samples,
                       .second_samples = series.second_samples,
                       .visits = rounds,
-                      .sampling_s = series.sampling_s,
+                      .sampling_s = std::max(series.sampling_s, series.elapsed_s / most_beside),
                       .is_long = batches_.is_long(series),
                       .has_failed = series.mismatch.has_value()};
     series.ended_by = control_.shared(control_.leads() ? series.rule.ended(sampling_, taken) : EndedBy::open);

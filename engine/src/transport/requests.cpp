@@ -111,8 +111,8 @@ class PersistentChannel : public MpiChannel {
   std::vector<Requests*> started_;
 };
 
-// A collective whose requests are made once for the batches of a visit: of MPI_..._init all ranks make the same calls in
-// the same order.
+// A collective whose requests are made once for the batches of a visit: of MPI_..._init all ranks make the same calls
+// in the same order.
 class PersistentCollective final : public Driver {
  public:
   explicit PersistentCollective(const Collective& collective) : collective_(collective) {}
@@ -217,8 +217,8 @@ class Partitioned final : public WithRequests<true> {
     // mca_part_persist_progress; and it duplicates MPI_COMM_WORLD when the first one is made, which waits for all ranks
     // of the job.
     if (!mpi_library().starts_with("Open MPI")) return {};
-    if (mpi_lets_threads_call()) return "measure it in a run without threads: Open MPI's are not safe beside them";
-    return context.size == pair.size() ? "" : "Open MPI makes partitioned messages in a job of two ranks only";
+    if (mpi_lets_threads_call()) return "Open MPI's partitioned messages crash beside host/threads, which this run has";
+    return context.size == pair.size() ? "" : "with Open MPI it needs a job of two ranks: the first call waits for all";
   }
   [[nodiscard]] Collectives* collectives() override { return nullptr; }
   [[nodiscard]] std::string refuses(std::size_t bytes) const override { return Transport::refuses(bytes); }

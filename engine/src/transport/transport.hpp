@@ -47,7 +47,7 @@ class Transport {
 
   // Why it carries no messages of this length; empty if it does.
   [[nodiscard]] virtual std::string refuses(std::size_t bytes) const {
-    return bytes > 0 ? "" : "a message of 0 B is measured with host and aware only";
+    return bytes > 0 ? "" : "a message of 0 B is measured with host, aware and their requests only";
   }
 
   // The most bytes of host memory that this rank takes for messages of this length besides the buffers: for round

@@ -48,7 +48,7 @@ _OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv"
 SUMS = "Reduce", "Allreduce", "Scan", "Reduce_scatter", "Reduce_scatter_block"
 """Applications keep them in host memory: few MPIs sum up in GPU memory."""
 _CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATION_OF_CALL.values())))}
-_LOCAL = ("Init", "Finalize", "Type_free", "Comm_", "Cart_", "Start", "Request_free", "Cancel", "Probe", "Mprobe")
+_LOCAL = ("Init", "Finalize", "Type_free", "Comm_", "Cart_", "Start", "Request_free", "Cancel")
 """How calls begin that move no data of the application."""
 _Side = tuple[int, int, int, int, int, int, int]
 """Peer or root, tag, bytes, address, seed, bytes that are sent, 1 in GPU memory."""
