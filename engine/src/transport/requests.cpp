@@ -111,13 +111,20 @@ class PersistentChannel : public MpiChannel {
   std::vector<Requests*> started_;
 };
 
+#define VOLLEY_LACKS(name, ...) \
+  if (name == nullptr) return "this MPI library has no " #name ", of MPI 4.0";
+
 // A collective whose requests are made once for the batches of a visit: of MPI_..._init all ranks make the same calls
 // in the same order.
 class PersistentCollective final : public Driver {
  public:
   explicit PersistentCollective(const Collective& collective) : collective_(collective) {}
 
-  void prepare(const View& view, const std::optional<Window>&) override { call_ = mpi_call(collective_, view.bytes); }
+  void prepare(const View& view, const std::optional<Window>&) override {
+    if (const std::string why = lacking(); !why.empty()) throw std::runtime_error(why);
+    rest();
+    call_ = mpi_call(collective_, view.bytes);
+  }
 
   void arm(const View& view, std::uint64_t count) override {
     static const MpiCollectiveForm<MPI_Info, MPI_Request*> persistent{
@@ -149,6 +156,12 @@ class PersistentCollective final : public Driver {
   }
 
  private:
+  // What the library has not of all that MPI 4.0 has.
+  static std::string lacking() {
+    VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_LACKS)
+    return {};
+  }
+
   const Collective collective_;
   MpiCall call_;
   std::map<const std::byte*, MPI_Request> made_;
@@ -178,8 +191,13 @@ class Nonblocking final : public Requesting<MpiChannel> {
 template <bool partitioned>
 class WithRequests : public Requesting<PersistentChannel<partitioned>> {
   void prepare(const View& view, const std::optional<Window>& window) override {
+    this->channel_.free_requests();
     this->channel_.prepare(view);
     window_ = window;
+  }
+  void close() override {
+    this->channel_.free_requests();
+    Requesting<PersistentChannel<partitioned>>::close();
   }
   // Requests that are never started may stay in the library, and take a part of all that it does later.
   void arm(const View& view, std::uint64_t count) override {
@@ -196,14 +214,7 @@ class WithRequests : public Requesting<PersistentChannel<partitioned>> {
   std::optional<Window> window_;
 };
 
-#define VOLLEY_LACKS(name, ...) \
-  if (name == nullptr) return "this MPI library has no " #name ", of MPI 4.0";
-
 class Persistent final : public WithRequests<false> {
-  std::string unavailable(const Context&, const RankGroup&) override {
-    VOLLEY_MPI_PERSISTENT_FUNCTIONS(VOLLEY_LACKS)
-    return {};
-  }
   [[nodiscard]] std::unique_ptr<Driver> driver(const Collective& collective) override {
     return std::make_unique<PersistentCollective>(collective);
   }
