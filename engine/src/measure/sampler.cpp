@@ -152,8 +152,8 @@ void Sampler::warm_up(Series& series, std::uint64_t exchanges) {
 double Sampler::take(Series& series, std::uint64_t count) {
   View view = series.view;
   const CheckedMessages messages = messages_of(series, view.message(batches_.moved(count) - 1));
-  view.last_offset = series.messages->expect_next(messages, batches_.is_long(series) && !view.rotates(),
-                                                   series.last_places());
+  view.last_offset =
+      series.messages->expect_next(messages, batches_.is_long(series) && !view.rotates(), series.last_places());
   control_.ready();
   const double elapsed_s = batches_.run_first(series, view, count);
   note(series, series.messages->check(messages));

@@ -32,8 +32,8 @@ class PersistentChannel : public MpiChannel {
     for_each_different(view, count, window, [&](const View& each) {
       for (std::uint64_t n = 0; n < window; ++n) {
         const View message = each.message(n);
-        if (sends && lacks(sends_[message.send], n)) add_send(message, sends_[message.send].add());
-        if (receives && lacks(receives_[message.send], n)) add_receive(message, receives_[message.send].add());
+        if (sends) add(sends_[message.send], message, n, true);
+        if (receives) add(receives_[message.send], message, n, false);
       }
     });
   }
@@ -75,25 +75,22 @@ class PersistentChannel : public MpiChannel {
   // A message that cannot be divided is one part.
   static int parts_of(const View& view) { return view.bytes % 8 == 0 ? 8 : 1; }
 
-  // Message n of a window at one place.
-  [[nodiscard]] bool lacks(const Requests& of_place, std::uint64_t n) const {
-    return many_places_ || n == of_place.all.size();
-  }
-
-  void add_send(const View& message, MPI_Request* made) {
+  // Makes the request of message n of a window, unless a batch before has made it.
+  void add(Requests& of_place, const View& message, std::uint64_t n, bool sends) {
+    if (!many_places_ && n < of_place.all.size()) return;
+    MPI_Request* const made = of_place.add();
     if constexpr (partitioned) {
       const int parts = parts_of(message);
       const auto bytes = static_cast<MPI_Count>(message.bytes) / parts;
-      VOLLEY_MPI(MPI_Psend_init(message.send, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, made));
-    } else {
+      if (sends) {
+        VOLLEY_MPI(
+            MPI_Psend_init(message.send, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, made));
+      } else {
+        VOLLEY_MPI(
+            MPI_Precv_init(message.recv, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, made));
+      }
+    } else if (sends) {
       VOLLEY_MPI(MPI_Send_init(message.send, elements_, type_, peer_, message_tag, comm_, made));
-    }
-  }
-  void add_receive(const View& message, MPI_Request* made) {
-    if constexpr (partitioned) {
-      const int parts = parts_of(message);
-      const auto bytes = static_cast<MPI_Count>(message.bytes) / parts;
-      VOLLEY_MPI(MPI_Precv_init(message.recv, parts, bytes, MPI_BYTE, peer_, message_tag, comm_, MPI_INFO_NULL, made));
     } else {
       VOLLEY_MPI(MPI_Recv_init(message.recv, elements_, type_, peer_, message_tag, comm_, made));
     }
