@@ -193,7 +193,7 @@ struct LongChannel : MpiChannel {
 
 // One point of a transport of this test, measured by the pair; complete on the first rank.
 Series point_of(Transport& transport, const Context& context, const RankGroup& pair, const Sampling& sampling,
-                const Workload& workload, double watchdog_s) {
+                const Workload& workload, double watchdog_s, MemoryKind kind = MemoryKind::host) {
   constexpr std::size_t bytes = 100;
   Watchdog watchdog("rank " + std::to_string(context.rank), watchdog_s);
   const auto memory = make_host_memory();
@@ -201,7 +201,7 @@ Series point_of(Transport& transport, const Context& context, const RankGroup& p
   transport.open(pair, buffers);
   std::vector<Series> points(1);
   points[0].name = "host";
-  points[0].memory = MemoryKind::host;
+  points[0].memory = kind;
   points[0].driver = transport.messages();
   points[0].verifier = memory.get();
   points[0].view = {buffers.send, buffers.recv, bytes};
@@ -210,6 +210,15 @@ Series point_of(Transport& transport, const Context& context, const RankGroup& p
   Sampler(control, sampling, workload, watchdog).measure(points);
   transport.close();
   return points[0];
+}
+
+// The one buffer of a fixed batch on a device begins where messages between two buffers are sent from.
+void requests_are_of_both_places(const Context& context, const RankGroup& pair) {
+  Sampling fixed;
+  fixed.fixed = true;
+  const auto transport = find_transport("host/persistent")->make();
+  const Series series = point_of(*transport, context, pair, fixed, round_trip_workload(), 60, MemoryKind::device);
+  if (pair.leads()) EXPECT(!series.mismatch && series.messages_verified > 0);
 }
 
 Series long_series(const Context& context, const RankGroup& pair, int moving) {
@@ -316,6 +325,7 @@ int main() {
         transports_tell_the_truth(context, *pair, with("host", found), {100, 70000}, {false});
         an_older_message_does_not_pass(context, *pair);
         a_loss_in_the_one_buffer_is_found(context, *pair);
+        requests_are_of_both_places(context, *pair);
         a_long_fixed_batch_is_not_ended(context, *pair);
         what_is_sent_was_written(context, *pair);
       }

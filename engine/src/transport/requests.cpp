@@ -4,6 +4,7 @@
 //   partitioned    the same, of messages in 8 parts: MPI_Start, MPI_Pready of each part and MPI_Wait
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "transport/host_driven.hpp"
 
@@ -32,8 +33,8 @@ class PersistentChannel : public MpiChannel {
     for_each_different(view, count, window, [&](const View& each) {
       for (std::uint64_t n = 0; n < window; ++n) {
         const View message = each.message(n);
-        if (sends) add(sends_[message.send], message, n, true);
-        if (receives) add(receives_[message.send], message, n, false);
+        if (sends) add(sends_[places_of(message)], message, n, true);
+        if (receives) add(receives_[places_of(message)], message, n, false);
       }
     });
   }
@@ -51,10 +52,10 @@ class PersistentChannel : public MpiChannel {
   }
 
   void start_send(const View& view) {
-    const MPI_Request request = start(sends_.find(view.send)->second);
+    const MPI_Request request = start(sends_.find(places_of(view))->second);
     for (int part = 0; partitioned && part < parts_of(view); ++part) VOLLEY_MPI(MPI_Pready(part, request));
   }
-  void start_recv(const View& view) { start(receives_.find(view.send)->second); }
+  void start_recv(const View& view) { start(receives_.find(places_of(view))->second); }
 
   void finish() {
     for (Requests* requests : started_) {
@@ -64,7 +65,11 @@ class PersistentChannel : public MpiChannel {
   }
 
  private:
-  // Those of messages at one place of a buffer.
+  // Where a message is sent from and where it arrives: the one may be the same while the other differs.
+  using Places = std::pair<const std::byte*, const std::byte*>;
+  static Places places_of(const View& view) { return {view.send, view.recv}; }
+
+  // Those of messages at the same places.
   struct Requests {
     std::vector<MPI_Request> all;
     std::size_t active = 0;
@@ -103,7 +108,7 @@ class PersistentChannel : public MpiChannel {
     return request;
   }
 
-  std::map<const std::byte*, Requests> sends_, receives_;
+  std::map<Places, Requests> sends_, receives_;
   bool many_places_ = false;
   std::vector<Requests*> started_;
 };
