@@ -71,7 +71,11 @@ HOW = """\
 - The other operations on host memory (broadcast to neighbor-allgather, `host/nonblocking`, `host/persistent`) are
   timed one by one behind a barrier by both (`--tail`), and of volley the table has the mean over ranks; so has it of
   NCCL's allgather to scatter. At 1 GiB a sample of volley is one operation with its launch and its wait, 60 to 70 µs;
-  nccl-tests waits once for 20. volley writes the receive buffers before each operation, and OSU's programs never do.
+  nccl-tests waits once for 20. Some rounds at 1 GiB are of before [decision
+  90](decisions/90-messages-begin-at-lines-of-a-gpu.md), which took about 0.015 off these ratios.
+  volley writes the receive buffers before each operation, and OSU's programs never do. The 44 µs of
+  osu_neighbor_allgather at 256 KiB a rank are not explained: a plain loop of the call took 54 to 84 µs on this
+  machine, with a Cartesian graph and with one of neighbors, whether its receive buffers were written or not.
 - osu_fop_latency and osu_cas_latency have 4 bytes, volley's calls 8. IMB's PingPing receives with MPI_Recv, volley with
   MPI_Irecv and MPI_Waitall as osu_bibw does: of 8 B these calls take longer.
 - Beside the small programs of examples/ and loops written by hand: [what fifty exchanges

@@ -68,9 +68,9 @@ struct Contents {
 // passes for the last one, however short it is. Messages of a fill that are one or two apart differ in every byte, so
 // that the earlier one may stand for the poison of the later one: the difference of their words has no byte 0x00 and no
 // byte 0xFF, so that no carry from the byte below makes two bytes equal.
-inline constexpr std::uint64_t message_step_words = 8;
+inline constexpr std::uint64_t message_step_words = 16;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
-inline constexpr std::uint64_t last_messages_per_fill = 31;
+inline constexpr std::uint64_t last_messages_per_fill = 15;
 // Bytes of a fill after the first message. Arenas have this room.
 inline constexpr std::size_t fill_room_bytes = last_messages_per_fill * message_step_bytes;
 
