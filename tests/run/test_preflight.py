@@ -190,8 +190,8 @@ def test_what_crashes_in_a_small_run_of_the_benchmark_is_left_out(
     found(monkeypatch, Preflight())
     tried: list[Plan] = []
 
-    def rehearsed(trial: Plan, *_: object) -> Preflight:
-        tried.append(trial)
+    def rehearsed(trial: list[Plan], *_: object) -> Preflight:
+        tried.extend(trial)
         return Preflight({"aware": "it crashed"})
 
     monkeypatch.setattr(preflight, "rehearsed", rehearsed)
@@ -201,6 +201,43 @@ def test_what_crashes_in_a_small_run_of_the_benchmark_is_left_out(
     assert (trial.benchmark, trial.options.operations, trial.sampling.mode) == ("collective", ["allreduce"], "fixed")
     run = the_log(with_aware / "r.jsonl").run
     assert run.plan.excluded == {"aware": "it crashed"}
+
+
+@pytest.mark.parametrize(
+    ("bad", "excluded", "jobs"),
+    [
+        ([{"allreduce"}], {"aware allreduce", "aware reduce"}, 4),
+        ([{"allreduce"}, {"gather"}], {"aware allreduce", "aware reduce", "aware gather"}, 4),
+        ([{"allreduce"}, {"gather"}, {"broadcast"}], {"aware"}, 4),
+        ([{"allreduce", "broadcast"}], {"aware"}, 4),  # all parts work, but not together
+        ([], set(), 1),
+    ],
+)
+def test_operations_that_fail_in_a_small_run_are_left_out_alone(
+    bad: list[set[str]],
+    excluded: set[str],
+    jobs: int,
+    with_aware: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An MPI that sends from device memory need not sum there."""
+    found(monkeypatch, Preflight())
+    tried: list[Plan] = []
+
+    def job(plan: Plan, _: object) -> tuple[list[dict[str, object]], Ending]:
+        if plan.benchmark != "path":
+            tried.append(plan)
+        fails = any(each <= {*plan.options.operations} for each in bad)
+        return [{"record": "run", "mpi": None}, *([] if fails else [{"record": "end"}])], Ending(0, (), ("signal SIGSEGV",))
+
+    monkeypatch.setattr(preflight, "send", job)
+    words = ("-t", "host,aware", "--launches", "1", "--operation", "barrier,broadcast,allreduce,reduce,gather")
+    measure(with_aware / "r.jsonl", *words, command="collective")
+    run = the_log(with_aware / "r.jsonl").run
+    assert (set(run.plan.excluded), len(tried)) == (excluded, jobs)
+    if "aware reduce" in excluded:
+        reason = run.plan.excluded["aware reduce"]
+        assert "reduce and allreduce failed on device pointers: SIGSEGV in MPI; other operations worked" in reason
 
 
 def test_inside_a_launcher_collectives_are_not_risked(inside_mpirun: Path) -> None:
@@ -279,7 +316,7 @@ def test_an_engine_alone_sends_to_itself(engine: Path, mpi: str, request: pytest
         ("two_crash", ["aware", "aware/put"], {"aware", "aware/put"}),
     ],
 )
-@pytest.mark.parametrize("how", [preflight.between_two, preflight.rehearsed])
+@pytest.mark.parametrize("how", [preflight.between_two, lambda plan, trials: preflight.rehearsed([plan], trials)])
 def test_a_job_without_a_last_record_is_a_crash(
     how: Callable[[Plan, Trials], Preflight], behaviour: str, names: list[str], excluded: set[str], tmp_path: Path
 ) -> None:

@@ -84,7 +84,7 @@ class CollectiveBenchmark final : public Benchmark {
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
-        all.push_back(series_of(point, candidate, transports, run.plan.verify));
+        all.push_back(series_of(point, candidate, transports, run.plan));
         all.back().fresh = first;
       }
     }
@@ -98,9 +98,9 @@ class CollectiveBenchmark final : public Benchmark {
     }
   }
 
-  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, bool verify) const {
+  Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, const Plan& plan) const {
     const std::uint64_t bytes = point.collective.whole(point.size_bytes);
-    Series series = transports.series(candidate, bytes, verify);
+    Series series = transports.series(candidate, bytes, plan.verify);
     series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
     point.driver = candidate.transport->collectives()->driver(point.collective);
     series.driver = point.driver.get();
@@ -111,8 +111,8 @@ class CollectiveBenchmark final : public Benchmark {
       series.verifier = nullptr;
       return series;
     }
-    const std::string uncountable = uncountable_elements(point.collective, bytes, *candidate.entry);
-    if (!uncountable.empty()) series.skipped = uncountable;
+    const std::string refused = refused_operation(plan, point.collective, bytes, *candidate.entry);
+    if (!refused.empty()) series.skipped = refused;
     if (!series.skipped.empty()) return series;
     point.verifier = std::make_unique<CollectiveVerifier>(point.collective, bytes, transports.memory(candidate));
     series.verifier = point.verifier.get();

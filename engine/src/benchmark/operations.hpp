@@ -122,9 +122,11 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
   return made;
 }
 
-// Why an operation of this length cannot be made; empty if it can. `bytes` are whole elements for each rank.
-[[nodiscard]] inline std::string uncountable_elements(const Collective& collective, std::uint64_t bytes,
-                                                      const TransportEntry& entry) {
+// Why an operation of this length is not made; empty if it is. `bytes` are whole elements for each rank.
+[[nodiscard]] inline std::string refused_operation(const Plan& plan, const Collective& collective, std::uint64_t bytes,
+                                                   const TransportEntry& entry) {
+  const auto excluded = plan.excluded.find(entry.name + " " + name_of(collective.operation));
+  if (excluded != plan.excluded.end()) return excluded->second;
   if (collective.among_neighbors() && collective.ranks < 3) return "a ring needs at least 3 ranks";
   if (collective.reduces() && traits_of(collective.element).bits < 32 && entry.mpi != ThroughMpi::no) {
     return std::string("the MPI standard has no type for ") + name_of(collective.element) + "; NCCL has one";

@@ -65,7 +65,7 @@ class Path final : public Benchmark {
         for (const auto bytes : operation_sizes_bytes_) {
           const Series series = transports.series(candidate, collective.whole(bytes), /*verify*/ false);
           if (!series.skipped.empty() || series.memory == MemoryKind::none) continue;
-          if (!uncountable_elements(collective, collective.whole(bytes), *candidate.entry).empty()) continue;
+          if (!refused_operation(run.plan, collective, collective.whole(bytes), *candidate.entry).empty()) continue;
           run.watchdog.enter("performing " + std::string(name_of(operation)) + " on transport " + series.name);
           const auto driver = candidate.transport->collectives()->driver(collective);
           driver->prepare(series.view, {});

@@ -22,6 +22,7 @@ from volley.machine.mpi_stack import Stack
 from volley.machine.signals import Stop, fatal_signal
 from volley.machine.ucx_protocols import Protocols
 from volley.records.plan import Plan, Sampling
+from volley.text import join_few
 
 SIZES = [8, 1 << 20]
 """One message that UCX sends eagerly and one that it sends by rendezvous, on different paths."""
@@ -89,12 +90,38 @@ def between_two(plan: Plan, trials: Trials) -> Preflight:
     return Preflight(excluded, next((each for each in told if each.sends), told[0] if told else None))
 
 
-def rehearsed(trial: Plan, trials: Trials) -> Preflight:
-    """Run a small plan of the benchmark on device memory, with the transports to try, in a job like the measured."""
-    small = msgspec.structs.replace(trial, watchdog_s=WATCHDOG_S)
-    failed = f"in a separate test job, {trial.benchmark} failed on device pointers"
-    excluded, _ = _together_or_alone(small, trials, failed)
-    return Preflight(excluded)  # a wrong result is one of the measured job, too
+def rehearsed(planned: Sequence[Plan], trials: Trials) -> Preflight:
+    """Run a small plan of the benchmark on device memory, with the transports to try, in a job like the measured.
+
+    A wrong result is one of the measured job, too.
+
+    Args:
+        planned: the plan; after it, its parts by operations, which are tried with the transports that fail in it.
+        trials: how the measured job is started.
+    """
+    whole, *parts = (msgspec.structs.replace(each, watchdog_s=WATCHDOG_S) for each in planned)
+    failed = f"in a separate test job, {whole.benchmark} failed on device pointers"
+    excluded, _ = _together_or_alone(whole, trials, failed)
+    if not excluded or not parts:
+        return Preflight(excluded)
+    found = [_of_part(msgspec.structs.replace(each, transports=[*excluded]), trials) for each in parts]
+    for name in list(excluded):
+        bad = [part[name] for part in found if name in part]
+        if 0 < len(bad) < len(parts):  # where no part fails alone, none can be measured with the others
+            del excluded[name]
+            for operations in bad:
+                excluded |= operations
+    return Preflight(excluded)
+
+
+def _of_part(plan: Plan, trials: Trials) -> dict[str, dict[str, str]]:
+    """Try a part of the operations; return those of each transport that fails, with the reason."""
+    failed = f"in a separate test job, {join_few(plan.options.operations)} failed on device pointers"
+    remedy = "other operations worked: to measure these, choose another MPI with --mpi"
+    lost, _ = _together_or_alone(plan, trials, failed, remedy)
+    return {
+        name: {f"{name} {operation}": reason for operation in plan.options.operations} for name, reason in lost.items()
+    }
 
 
 def to_itself(names: Sequence[str], trials: Trials) -> Preflight:
@@ -117,8 +144,12 @@ def to_itself(names: Sequence[str], trials: Trials) -> Preflight:
     return Preflight({**excluded, **refused})
 
 
-def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[str, str], list[_Tried]]:
-    """Try all transports of a plan in one job; if it fails, each in a job of its own.  ``failed`` begins the reason.
+def _together_or_alone(
+    plan: Plan, trials: Trials, failed: str, remedy: str = ""
+) -> tuple[dict[str, str], list[_Tried]]:
+    """Try all transports of a plan in one job; if it fails, each in a job of its own.
+
+    ``failed`` begins the reason, and ``remedy`` ends it; without one, how to get a CUDA-aware MPI does.
 
     Returns:
         The transports whose job failed, with the reason, and what the jobs that did not fail showed.
@@ -132,11 +163,11 @@ def _together_or_alone(plan: Plan, trials: Trials, failed: str) -> tuple[dict[st
     good: list[_Tried] = []
     # A job that fails before its first record has opened no transport: without some of them, it would fail as well.
     for name in plan.transports if records and len(plan.transports) > 1 else ():
-        lost, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, failed)
+        lost, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, failed, remedy)
         excluded |= lost
         good += passed
     if not excluded:  # where only all together fail, none of them can be measured with the others
-        remedy = _remedy(trials.stack, inside=plan.benchmark == SELF_SEND)
+        remedy = remedy or _remedy(trials.stack, inside=plan.benchmark == SELF_SEND)
         excluded = dict.fromkeys(plan.transports, f"{failed}: {_cause(ending)}; {remedy}")
     return excluded, good
 

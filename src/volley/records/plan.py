@@ -50,7 +50,11 @@ class Plan(Frozen, frozen=True, kw_only=True):
         list[str], doc("names from the registry, e.g. `host`, `staged/pinned`; visited in this order.")
     ]
     excluded: Annotated[
-        dict[str, str], doc("transports of the list that must not be opened, and why, as found in a separate job.")
+        dict[str, str],
+        doc(
+            "transports of the list that must not be opened, and operations that must not be made on one of them "
+            "(`aware allreduce`), and why, as found in a separate job."
+        ),
     ] = {}
     options: Annotated[Any, doc("the benchmark's own part.")] = {}
     sampling: Sampling = Sampling()

@@ -144,9 +144,9 @@ class Jobs:
     """``None``: as many as there are planned jobs."""
     shortest_s: float = 0.0
     """What one launch takes, however short the budget is."""
-    trial: Plan | None = None
+    trial: tuple[Plan, ...] = ()
     """What is tried on device memory before the first launch, if MPI is to use it for more than messages between two
-    ranks: a small plan of the benchmark."""
+    ranks: a small plan of the benchmark, and its parts, which are tried where the whole fails."""
     note: str | None = None
     advice: str | None = None
     """What the user may do about the time that the run is going to take."""
@@ -168,7 +168,7 @@ class Jobs:
         each_s = [starts_in_s(job.plan, context) + measures_in_s(job, context, forecast) for job in self.planned]
         if self.launches is not None:
             return max(min(self.launches.maximum * each_s[0], self.budget_s), self.shortest_s)
-        tried_s = (1 + (self.trial is not None)) * trial_in_s(self.planned[0].plan, context)
+        tried_s = (1 + bool(self.trial)) * trial_in_s(self.planned[0].plan, context)
         return min(tried_s + self.times * sum(each_s), self.budget_s)
 
     def each(

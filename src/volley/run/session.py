@@ -374,7 +374,7 @@ class Session:
         found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if trial and left and self.stop.signal is None:
-            more = preflight.rehearsed(msgspec.structs.replace(trial, transports=left), trials)
+            more = preflight.rehearsed([msgspec.structs.replace(each, transports=left) for each in trial], trials)
             found.excluded.update(more.excluded)
         return found
 

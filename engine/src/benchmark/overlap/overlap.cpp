@@ -143,8 +143,8 @@ class Overlap final : public PairBenchmark {
     Series series = transports.series(candidate, whole, run.plan.verify, workload(collective_).window);
     if (!subject.collective) return series;
     series.name += std::string(" (") + name_of(subject.collective->operation) + ")";
-    const std::string uncountable = uncountable_elements(*subject.collective, whole, *candidate.entry);
-    if (!uncountable.empty()) series.skipped = uncountable;
+    const std::string refused = refused_operation(run.plan, *subject.collective, whole, *candidate.entry);
+    if (!refused.empty()) series.skipped = refused;
     subject.verifier = std::make_unique<CollectiveVerifier>(*subject.collective, whole, transports.memory(candidate));
     series.verifier = subject.verifier.get();
     return series;

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.points import OPERATIONS, RESULTS, Operation, PointOptions, SweepOptions
+from volley.benchmarks.points import OPERATIONS, REDUCING, RESULTS, Operation, PointOptions, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
@@ -23,9 +23,6 @@ UNEVEN = tuple(each for each in OPERATIONS if each.endswith(("v", "w")))
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter", "gatherv", "scatterv")
 """The operations with a root."""
-
-REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
-"""The operations that reduce."""
 
 Element = Literal["float", "int", "half", "bfloat16", "fp8e4m3"]
 """What can be reduced, as nccl-tests calls it."""

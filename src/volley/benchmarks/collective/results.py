@@ -9,8 +9,8 @@ from typing import Annotated
 
 from msgspec import field
 
-from volley.benchmarks.collective import REDUCING, USUALLY, Element, Reduction
-from volley.benchmarks.points import Operation
+from volley.benchmarks.collective import USUALLY, Element, Reduction
+from volley.benchmarks.points import REDUCING, Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult

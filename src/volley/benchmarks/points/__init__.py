@@ -39,6 +39,11 @@ Operation = Literal[
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 """The collectives, in the order of the engine."""
+REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
+"""The operations that reduce."""
+
+SENDING = ("broadcast", *(each for each in OPERATIONS if each.startswith("neighbor-")))
+"""The operations that MPI can make of messages alone: no rank copies a part of its own data."""
 
 MAX_USUAL_RANKS = 8
 """The largest default number of ranks of one machine: three numbers of pairs, or the 56 pairs of a matrix in 20 s."""

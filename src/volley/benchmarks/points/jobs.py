@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.points import SweepOptions
+from volley.benchmarks.points import REDUCING, SENDING, SweepOptions
 from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import ResultSeries, results, times
 from volley.command.options import JobOptions
@@ -58,15 +58,24 @@ def count_ranks_of_collective(job: JobOptions, context: JobContext, operations: 
     return ranks
 
 
-def trial_of_operations(plan: Plan) -> Plan | None:
-    """Return the plan that tries each collective once; a barrier needs no device memory."""
+def trial_of_operations(plan: Plan) -> tuple[Plan, ...]:
+    """Return the plan that tries each collective once, and its parts: what sends alone, what copies, what reduces.
+
+    An MPI may send from device memory, and copy and compute in host memory alone.  A barrier needs no device memory.
+    """
     operations = [operation for operation in plan.options.operations if operation != "barrier"]
-    if not operations:
-        return None
+    kinds = [(each in REDUCING, each in SENDING) for each in operations]
+    parts = [[each for each, its in zip(operations, kinds, strict=True) if its == kind] for kind in sorted({*kinds})]
     least = 4 * plan.world_size * max(getattr(plan.options, "imbalance", [1]))
-    part = msgspec.structs.replace(plan.options, operations=operations, sizes_bytes=[least, 1 << 20])
+    small = msgspec.structs.replace(plan.options, sizes_bytes=[least, 1 << 20])
     once = Sampling(mode="fixed", warmup=1, iterations=1)
-    return msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)
+    return tuple(
+        msgspec.structs.replace(
+            plan, options=msgspec.structs.replace(small, operations=those), sampling=once, budget_s=None
+        )
+        for those in (operations, *(parts if len(parts) > 1 else ()))
+        if those
+    )
 
 
 _GUESSED_POINT_S = 0.3
