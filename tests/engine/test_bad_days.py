@@ -39,6 +39,21 @@ def test_a_dry_run_s_plan_is_one_that_the_engine_takes(here: Callable[..., Finis
     assert 0 < json.loads(shown.out)["budget_s"] < 7  # of the first of several launches
 
 
+@pytest.mark.parametrize("words", [("collective",), ("overlap", "--computation", "memory")])
+def test_an_excluded_operation_of_a_transport_is_skipped_and_the_others_are_measured(
+    volley: Command, words: tuple[str, ...]
+) -> None:
+    few = ("-t", "host", "--operation", "allreduce,allgather", "--sizes", "64", "--launches", "1", "--point-time", "0.02")
+    plan = json.loads(volley(*words, *few, "--dry-run").out)
+    plan["excluded"] = {"host allreduce": "it crashed"}
+    done = finish_with([*volley.mpirun(2), *engine_words(volley.engine)], json.dumps(plan))
+    points = [each for each in map(json.loads, done.out.splitlines()) if each["record"] == words[0]]
+    assert {(each["operation"], each["status"], each["reason"]) for each in points} == {
+        ("allreduce", "skipped", "it crashed"),
+        ("allgather", "ok", None),
+    }
+
+
 def test_gpus_are_refused_where_there_are_none(volley: Command) -> None:
     done = volley("pingpong", *FEW, "--gpus", "1,0", CUDA_VISIBLE_DEVICES="")
     assert (done.code, done.out) == (3, "")

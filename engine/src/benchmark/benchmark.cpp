@@ -119,8 +119,7 @@ const char* status_of(const Series& series) {
 Json reason_of(const Series& series) {
   if (!series.skipped.empty()) return series.skipped;
   if (!series.mismatch) return nullptr;
-  return difference("the message that rank " + std::to_string(series.mismatch->rank) + " received", "was sent",
-                    *series.mismatch);
+  return difference("what rank " + std::to_string(series.mismatch->rank) + " received", "was sent", *series.mismatch);
 }
 
 CellTimes times_of(const Series& series) {
