@@ -67,7 +67,8 @@ struct Contents {
 // after the last number the first again. The first bytes of two messages of a fill differ, so that no other message
 // passes for the last one, however short it is. Messages of a fill that are one or two apart differ in every byte, so
 // that the earlier one may stand for the poison of the later one: the difference of their words has no byte 0x00 and no
-// byte 0xFF, so that no carry from the byte below makes two bytes equal.
+// byte 0xFF, so that no carry from the byte below makes two bytes equal. A step is a line of GPU memory, so that
+// kernels copy whole lines from every place.
 inline constexpr std::uint64_t message_step_words = 16;
 inline constexpr std::size_t message_step_bytes = message_step_words * sizeof(std::uint64_t);
 inline constexpr std::uint64_t last_messages_per_fill = 15;

@@ -39,6 +39,7 @@ Operation = Literal[
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 """The collectives, in the order of the engine."""
+
 REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
 """The operations that reduce."""
 
