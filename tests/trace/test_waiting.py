@@ -13,7 +13,7 @@ import pytest
 from recorded_program import unmatched
 from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.results import jobs
-from volley.errors import MachineError
+from volley.errors import MachineError, UserError
 from volley.launch.engine import About
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
@@ -28,7 +28,7 @@ from volley.trace.roll_call import roll_call
 from volley.trace.waiting import ONLY_COUNTED, RankTime, split
 
 NAMES = ["Send", "Recv", "Isend", "Irecv", "Wait", "Allreduce", "Bcast", "Reduce", "Finalize", "Waitall", "Iallreduce"]
-NAMES += ["Probe", "Win_fence"]
+NAMES += ["Probe", "Win_fence", "Cancel", "Request_free", "Bsend"]
 MS = 1_000_000
 
 
@@ -118,7 +118,7 @@ def test_a_receive_from_any_source_has_the_source_that_its_wait_said() -> None:
     ("name", "root", "late"),
     [
         ("Allreduce", -3, [{2: 0.008}, {2: 0.007}, {}]),
-        ("Bcast", 0, [{}, {}, {}]),  # who comes after the root waits for nobody
+        ("Bcast", 0, [{2: 0.008}, {}, {}]),  # who comes after the root waits for nobody; the root had not left
         ("Bcast", 2, [{2: 0.008}, {2: 0.007}, {}]),
         ("Reduce", 0, [{2: 0.008}, {2: 0.007}, {}]),
     ],
@@ -167,6 +167,45 @@ def test_messages_that_share_a_request_are_all_completed() -> None:
     calls = resolve(Trace(TraceInfo(), ranks))
     assert [each.done for each in calls.ranks[0].operations] == [2, 2]
     assert unmatched(calls) == 0
+
+
+@pytest.mark.parametrize(
+    ("receives", "size"),
+    [
+        # The message had come before it was cancelled.
+        ([call("Irecv", 0, 1, peer=1, request=5), call("Cancel", 3, 4, words=[5]), call("Wait", 4, 5, request=5)], 8),
+        ([], 8),  # something that the trace does not know has received the first one
+        ([call("Recv", 0, 2, peer=1, size=8)], 9),
+    ],
+)
+def test_where_a_trace_lacks_a_call_its_messages_are_not_matched(receives: list[dict], size: int) -> None:
+    sends = [call("Send", 1, 2, peer=0, size=size), call("Send", 6, 7, peer=0)]
+    ranks = [a_rank(0, 2, [*receives, call("Recv", 6, 8, peer=1)]), a_rank(1, 2, sends)]
+    calls = resolve(Trace(TraceInfo(), ranks))
+    assert {each.match for each in calls.ranks[1].operations} == {None}
+    mine = times(*ranks)[0]
+    assert mine.rest_s == pytest.approx(0, abs=0.002)
+    assert mine.untold["Recv"] > 0.001
+
+
+def test_a_message_of_a_buffer_is_not_split_since_nothing_tells_when_it_left() -> None:
+    waits = a_rank(0, 2, [call("Recv", 10, 15, peer=1)])
+    mine, _ = times(waits, a_rank(1, 2, [call("Bsend", 2, 3, peer=0), call("Allreduce", 14, 15)]))
+    assert mine.untold["Recv"] == pytest.approx(0.005)
+
+
+def test_a_freed_request_is_not_taken_for_the_next_one_of_its_handle() -> None:
+    calls = [call("Isend", 0, 1, peer=1, request=5), call("Request_free", 1, 2, words=[5])]
+    calls += [call("Irecv", 2, 3, peer=1, request=5), call("Wait", 3, 4, request=5)]
+    sent, received = resolve(Trace(TraceInfo(), [a_rank(0, 2, calls)])).ranks[0].operations
+    assert (sent.done, received.done) == (-1, 3)
+
+
+@pytest.mark.parametrize("second", [(0, 2), (2, 4)])
+def test_processes_of_several_jobs_are_not_taken_for_one_job(second: tuple[int, int]) -> None:
+    ranks = [a_rank(0, 2, []), a_rank(1, 2, []), a_rank(*second, [])]
+    with pytest.raises(UserError, match="3 processes of several MPI jobs"):
+        resolve(Trace(TraceInfo(), ranks))
 
 
 def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:

@@ -230,7 +230,9 @@ class Partitioned final : public WithRequests<true> {
     // mca_part_persist_progress; and it duplicates MPI_COMM_WORLD when the first one is made, which waits for all ranks
     // of the job.
     if (!mpi_library().starts_with("Open MPI")) return {};
-    if (mpi_lets_threads_call()) return "Open MPI's partitioned messages crash beside host/threads, which this run has";
+    if (mpi_lets_threads_call()) {
+      return "Open MPI's partitioned messages crash beside host/threads: measure them alone, -t host/partitioned";
+    }
     return context.size == pair.size() ? "" : "with Open MPI it needs a job of two ranks: the first call waits for all";
   }
   [[nodiscard]] Collectives* collectives() override { return nullptr; }

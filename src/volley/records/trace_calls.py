@@ -2,7 +2,8 @@
 
 A receive from any source has the source that MPI said when it was completed.  Messages between two ranks of one
 communicator with one tag arrive in the order in which they were sent (MPI 4.1, section 3.5), so the n-th send belongs
-to the n-th receive.
+to the n-th receive.  Where their numbers differ at the end, or a message is longer than its receive, the trace lacks
+calls, and none of those messages is matched.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from volley.errors import UserError
 from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace, plain_name
+from volley.text import count, escape_controls
 
 ROOTED = ("Bcast", "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv")
 COLLECTIVES = (
@@ -98,8 +101,19 @@ class Calls:
 
 
 def resolve(trace: Trace) -> Calls:
+    """Resolve the calls of the one MPI job of a trace.
+
+    Raises:
+        UserError: if the trace has processes of several jobs.
+    """
+    known = [rank for rank in trace.ranks if rank.rank >= 0]
+    if len({rank.rank for rank in known}) < len(known) or len({rank.size for rank in known}) > 1:
+        raise UserError(
+            f"{escape_controls(trace.name)} has {count(len(known), 'process')} of several MPI jobs, and nothing tells "
+            "which belong together: record one job, e.g. volley record -- mpirun -n 2 ./app"
+        )
     numbers: dict[tuple[tuple[int, ...], int], int] = {}
-    ranks = {rank.rank: _resolve_rank(trace, rank, numbers) for rank in trace.ranks if rank.rank >= 0}
+    ranks = {rank.rank: _resolve_rank(trace, rank, numbers) for rank in known}
     calls = Calls(ranks, [members for members, _ in numbers])
     _match_messages(calls)
     _match_collectives(calls)
@@ -144,9 +158,8 @@ class _Reader:
             self._complete(number, event)
         elif name.endswith("_init"):
             self._persistent[event.buffer2] = (kind_of_message(name), event)
-        elif name == "Cancel":
-            for each in (each for handle in self._rank.list_of(event) for each in self._active.get(handle, ())):
-                each.cancelled = True
+        elif name in ("Cancel", "Request_free"):
+            self._give_up(event, name)
         elif name in ("Start", "Startall"):
             for handle in filter(self._persistent.__contains__, self._rank.list_of(event)):
                 kind, about = self._persistent[handle]
@@ -165,6 +178,13 @@ class _Reader:
                 self._active[event.buffer2].append(operation)
             else:
                 self._done(number, operation)
+
+    def _give_up(self, event: Event, name: str) -> None:
+        for its in filter(None, map(self._active.get, self._rank.list_of(event))):
+            if name == "Request_free":  # it ends at a time that nobody asks for, and the handle may come again
+                its.pop(0)
+            for each in its if name == "Cancel" else ():
+                each.cancelled = True
 
     def _begin(self, number: int, event: Event, about: Event, kind: str) -> Operation:
         """Add an operation; ``about`` says with whom."""
@@ -220,8 +240,14 @@ def _match_messages(calls: Calls) -> None:
         if each.peer >= 0 and not each.cancelled and each.kind in sides:
             first, second = (each.rank, each.peer) if each.kind == "send" else (each.peer, each.rank)
             sides[each.kind][first, second, each.comm, each.tag].append(each)
+    whole = all(its.trace.finalized and not its.trace.header["dropped"] for its in calls.ranks.values())
     for key, sent in sides["send"].items():
-        for one, other in zip(sent, sides["receive"][key], strict=False):
+        received = sides["receive"][key]
+        pairs = list(zip(sent, received, strict=False))
+        # Calls that the trace does not know, or a cancelled receive that had its message, may be in between.
+        if (whole and len(sent) != len(received)) or any(0 < other.nbytes < one.nbytes for one, other in pairs):
+            continue
+        for one, other in pairs:
             one.match, other.match = other, one
 
 

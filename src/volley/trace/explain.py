@@ -122,7 +122,8 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_rest(trace, times),
     ]
     by_rank = _rank_table(times)
-    line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all ranks"
+    summed = ", summed over their threads" if any(len(rank.threads) > 1 for rank in trace.ranks) else ""
+    line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all ranks{summed}"
     return Report(
         heading,
         [

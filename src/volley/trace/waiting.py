@@ -9,7 +9,7 @@ its side of the message unfinished and the call ends only after it has come back
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from volley.records.trace_calls import Calls, Operation, RankCalls
-from volley.records.trace_file import RankTrace, Trace, plain_name
+from volley.records.trace_file import NOBODY, RankTrace, Trace, plain_name
 
 Key = TypeVar("Key", bound=Hashable)
 LOST_CORE = 0.05
@@ -120,11 +120,15 @@ def added(parts: Iterable[Mapping[Key, float]]) -> defaultdict[Key, float]:
 
 
 def split(trace: Trace, calls: Calls) -> Split:
+    unknown = _unknown(calls)
     times = {
-        rank.rank: _time_of(trace, rank, calls.ranks[rank.rank]) for rank in trace.ranks if rank.rank in calls.ranks
+        rank.rank: _time_of(trace, rank, calls.ranks[rank.rank], unknown[rank.rank])
+        for rank in trace.ranks
+        if rank.rank in calls.ranks
     }
     longest: dict[tuple[int, int], Wait] = {}
-    for call, wait in chain(_message_waits(calls), _collective_waits(calls)):
+    waited = chain(_message_waits(calls), _collective_waits(calls))
+    for call, wait in ((call, wait) for call, wait in waited if call not in unknown[wait.rank]):
         before = longest.setdefault((wait.rank, call), wait)
         if wait.late_s + wait.absent_s > before.late_s + before.absent_s:
             longest[wait.rank, call] = wait
@@ -155,7 +159,31 @@ def _own_s(calls: Calls, times: Mapping[int, RankTime], waits: Mapping[tuple[int
     return {name: float(np.median(np.concatenate(each))) for name, each in found.items()}
 
 
-def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
+def _unknown(calls: Calls) -> dict[int, set[int]]:
+    """Return for each rank the numbers of the calls of which the trace does not tell for whom they wait.
+
+    They completed nothing that is known: a message without its other side, a collective without all its ranks, or
+    what no call of the trace began.  What MPI_Bsend sends leaves at a time that the trace does not tell.
+    """
+    members = calls.members
+    whole = {each for group in calls.collectives for each in group.values() if len(group) == len(members[each.comm])}
+
+    def told(operation: Operation) -> bool:
+        other = operation.match
+        if other is None:
+            return operation in whole or operation.peer == NOBODY
+        return calls.ranks[other.rank].names[other.post] not in ("Bsend", "Ibsend")
+
+    return {
+        rank: {
+            *(each for each, name in enumerate(its.names) if name.startswith("Wait") and each not in its.completes),
+            *(each for each, done in its.completes.items() if not all(map(told, done))),
+        }
+        for rank, its in calls.ranks.items()
+    }
+
+
+def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container[int]) -> RankTime:
     begin, end = (float(trace.seconds(rank, rank.header[name])) for name in ("tick0", "tick1"))
     if len(calls.end_s):
         begin, end = float(calls.begin_s[0]), max(end, float(calls.end_s.max()))
@@ -172,16 +200,20 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls) -> RankTime:
     delays_ns = (samples["delay_ns"][samples["thread"] == thread] for thread in range(len(rank.threads)))
     lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
     took_s = calls.end_s - calls.begin_s
-    kept = {name: (len(those), float(took_s[those].sum())) for name, those in calls.returned.items()}
-    kept.pop("Finalize", None)
     mpi_s = trace.duration(rank, ticks)
-    untold = {name: seconds for name, (_, seconds) in kept.items() if name.startswith(_UNTOLD)}
-    untold[ONLY_COUNTED] = max(mpi_s - sum(seconds for _, seconds in kept.values()), 0.0)
+    told, untold = {}, {}
+    for name, those in calls.returned.items():
+        tells = np.array([not name.startswith(_UNTOLD) and number not in unknown for number in those.tolist()])
+        if name != "Finalize" and tells.any():
+            told[name] = int(tells.sum()), float(took_s[those[tells]].sum())
+        if name != "Finalize" and not tells.all():
+            untold[name] = float(took_s[those[~tells]].sum())
+    untold[ONLY_COUNTED] = max(mpi_s - sum(seconds for _, seconds in told.values()) - sum(untold.values()), 0.0)
     return RankTime(
         rank.rank,
         total_s=end - begin,
         mpi_s=mpi_s + open_s,
-        told={name: each for name, each in kept.items() if name not in untold},
+        told=told,
         untold=untold,
         lost_s=min(lost_s, end - begin),
         open_call=plain_name(rank.names[event.call]) if event else "",
@@ -253,10 +285,11 @@ def _collective_waits(calls: Calls) -> Iterator[tuple[int, Wait]]:
 
 def _needed(mine: Operation, arrived: dict[int, float], end: float) -> list[int]:
     """Return the ranks that must have come before this rank's part of a collective can end."""
-    if mine.kind in _FROM_ROOT:
-        return [mine.peer] if mine.peer in arrived and mine.peer != mine.rank else []
-    if mine.kind in _TO_ROOT and mine.peer != mine.rank:  # it may pass on what others send, or leave early
+    sends = mine.kind in (_FROM_ROOT if mine.peer == mine.rank else _TO_ROOT)
+    if sends:  # it may pass on what others send, wait until a receiver comes, or leave early
         return [rank for rank in arrived if arrived[rank] <= end]
+    if mine.kind in _FROM_ROOT:
+        return [mine.peer] if mine.peer in arrived else []
     if mine.kind in _FROM_LOWER:
         return [rank for rank in arrived if rank <= mine.rank]
     return list(arrived)

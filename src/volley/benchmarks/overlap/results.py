@@ -292,7 +292,7 @@ def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
     yield f"exchange: {what}; compute: about as long; both: at once"
     hidden = "hidden: 1 - (both - compute) / exchange, OSU's overlap"
     yield "; ".join(filter(None, (hidden, _below_0(points), bounds_meaning(_kinds(points), "from, to"))))
-    yield "slowed: time while the other runs, from its own start to its own end / time alone"
+    yield "slowed: time while the other runs, from its own start to its own end, / time alone, on the first rank"
 
 
 def _below_0(points: Iterable[OverlapResult]) -> str:
