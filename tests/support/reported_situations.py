@@ -302,6 +302,14 @@ SITUATIONS: dict[str, Situation] = {
         {"system": POD, "limits": {"shm_bytes": 64 << 20, "shm_free_bytes": 64 << 20}},
         *("shared memory", "warning", "emptyDir"),
     ),
+    "/dev/shm of a container is full": Situation(
+        "64 MiB are enough for two ranks",
+        {
+            "system": DOCKER,
+            "limits": {"shm_bytes": 64 << 20, "shm_free_bytes": 1 << 19, "shm_error": "No space left on device"},
+        },
+        *("shared memory", "warning", "^ls -lS /dev/shm", "docker run", "^only 512 KiB of 64 MiB is free"),
+    ),
     "locked memory of 64 KiB": Situation(
         "openucx/ucx 8229, 6264; NVIDIA/nccl-tests 206",
         {**RDMA, **all_ended(_LOCKED, limits={"memlock_bytes": 65536}, trials=[])},
