@@ -316,6 +316,20 @@ def test_limits_are_tried() -> None:
     assert found.cma_error is None or found.cma_error[0].isupper()  # the system's own words
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a bound process can be freed where there are two CPUs")
+def test_a_bound_process_knows_the_cpus_that_it_may_be_freed_to_and_stays_bound() -> None:
+    own = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(own)})
+        found = host.surroundings()
+        assert own <= {*found.free_cpus}
+        assert (found.cpus, os.sched_getaffinity(0)) == (1, {min(own)})
+        os.sched_setaffinity(0, found.free_cpus)
+        assert host.surroundings().free_cpus == []
+    finally:
+        os.sched_setaffinity(0, own)
+
+
 def test_reading_memory_that_is_not_there_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "_hold_pattern", _lie)
     assert host.cma_error() == "Bad address"

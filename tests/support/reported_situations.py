@@ -255,6 +255,20 @@ SITUATIONS: dict[str, Situation] = {
         {"system": DOCKER, "surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
         *("CPU quota", "warning", "--cpuset-cpus"),
     ),
+    "a shell of one core in a container of two": Situation(
+        "taskset -c 0 bash",
+        {"system": DOCKER, "surroundings": {**AROUND, "cpus": 1, "free_cpus": [0, 1]}, "mpi_host": SLOWER},
+        *("CPU quota", "warning", r"this shell.*: taskset -cp 0-1 \$\$$", "docker run"),
+    ),
+    "ranks on one core in a shell that is bound to it": Situation(
+        "taskset -c 0,1 bash with hyper-threads",
+        {
+            "system": DOCKER,
+            "surroundings": {**AROUND, "cpus": 2, "free_cpus": [0, 1, 2, 3]},
+            "settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]},
+        },
+        *("binding", "warning", r"this shell.*: taskset -cp 0-3 \$\$$", "docker run"),
+    ),
     "ptrace is forbidden for good": Situation(
         "Linux, admin-guide/LSM/Yama; openucx/ucx 3545",
         {"limits": {"cma_error": "Operation not permitted", "ptrace_scope": 3}},
@@ -301,6 +315,14 @@ SITUATIONS: dict[str, Situation] = {
         "NVIDIA/nccl 290, 342",
         {"system": POD, "limits": {"shm_bytes": 64 << 20, "shm_free_bytes": 64 << 20}},
         *("shared memory", "warning", "emptyDir"),
+    ),
+    "/dev/shm of a container is full": Situation(
+        "64 MiB are enough for two ranks",
+        {
+            "system": DOCKER,
+            "limits": {"shm_bytes": 64 << 20, "shm_free_bytes": 1 << 19, "shm_error": "No space left on device"},
+        },
+        *("shared memory", "warning", "^ls -lS /dev/shm", "docker run", "^only 512 KiB of 64 MiB is free"),
     ),
     "locked memory of 64 KiB": Situation(
         "openucx/ucx 8229, 6264; NVIDIA/nccl-tests 206",

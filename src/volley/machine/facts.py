@@ -99,6 +99,7 @@ class SurroundingsFacts(Fact, frozen=True, kw_only=True):
     loopback_error: str | None = None  # why this host did not reach itself at 127.0.0.1
     devices: list[str] = []  # network interfaces and RDMA devices, by their names
     cpus: int = 0  # on which this process may run
+    free_cpus: list[int] = []  # on which its control group lets it run, where they are more
     folder: str = ""  # for temporary files
     folder_error: str | None = None  # what happened when 1 MiB was written there
     folder_run_error: str | None = None  # what happened when a program in it was started

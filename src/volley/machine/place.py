@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from volley.machine.packages import Distribution, distribution
 from volley.text import count, join_words
+from volley.units import format_cpulist
 
 if TYPE_CHECKING:
     from volley.machine.facts import Facts
@@ -132,6 +133,8 @@ class Place:
     """By the number of each GPU with any: how many processes use it."""
     gpu_ids: tuple[int, ...] = ()
     """PCI device numbers of the GPUs."""
+    free_cpus: str = ""
+    """The CPUs that the control group grants, where this process is bound to fewer; empty: it is not."""
     cuda: int = 0
     """The major version of CUDA that the engine was built with, which the driver must know; 0: none, or unknown."""
 
@@ -193,6 +196,8 @@ class Place:
             name, _, job, words = _BATCH[self.batch]
             what = "cpus" if need == "cpuset" else need
             return f"ask {name} for {_WANTED[what]} in a new job, e.g. {job.format(words[what])}"
+        if need == "cpuset" and self.free_cpus:
+            return f"only this shell or command is bound; to free the shell: taskset -cp {self.free_cpus} $$"
         return self.start_with(need) if self.container and need != "time" else otherwise
 
     def launch_here(self) -> str:
@@ -323,6 +328,7 @@ def place_of(facts: Facts) -> Place:
         prefixes=_BATCH[kind][1] if kind else (),
         environment=facts.environment,
         processes={gpu.index: gpu.processes for gpu in facts.gpus if gpu.processes},
+        free_cpus=format_cpulist(around.free_cpus) if around else "",
         cuda=int(built[0]) if built else 0,
         gpu_ids=tuple(int(each, 16) for each in ids if re.fullmatch("0x[0-9a-fA-F]{2,}", each)),
     )

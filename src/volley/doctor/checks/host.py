@@ -397,7 +397,7 @@ def shm(facts: Facts) -> DoctorFinding:
     place = place_of(facts)
     remedy = place.or_in_container("shm", REMOUNT_SHM)
     size, free = found.shm_bytes, min(found.shm_free_bytes, found.shm_bytes)
-    if found.shm_error and (free or size == 0):
+    if found.shm_error and (free >= 1 << 20 or size == 0):  # else there was no room for 1 MiB
         said = "cannot write to /dev/shm: ranks on one node have no shared memory"
         if found.shm_error == "No such file or directory":
             remedy = place.or_in_container("shm", "{sudo}mount -m -t tmpfs tmpfs /dev/shm")
@@ -408,8 +408,8 @@ def shm(facts: Facts) -> DoctorFinding:
         return broken(said, f"1 MiB written to /dev/shm: {found.shm_error}", remedy, _SHARING)
     said, evidence = f"/dev/shm holds {format_size(size)}", f"statvfs(/dev/shm): {size} bytes"
     if free < _SEGMENTS:
-        if size > _SMALL_SHM:
-            said = f"/dev/shm is full, {format_size(free)} of {format_size(size)} is free"
+        if size >= _SEGMENTS:
+            said = f"only {format_size(free)} of {format_size(size)} is free in /dev/shm"
             remedy = "ls -lS /dev/shm; remove the files of jobs that have ended, e.g. rm /dev/shm/*_segment.*"
         job = facts.mpi_host.value
         judge = warning if job and job.fast else broken  # some MPIs need less

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -47,6 +48,8 @@ _SHM_BYTES = 1 << 20
 _CAP_SYS_PTRACE = 19  # linux/capability.h
 _PATTERN = b"volley" * 16
 _ANSWER_S = 5.0
+_CPUS = 1 << 13
+"""Linux knows no more (NR_CPUS)."""
 LEAST = (
     *(("n", resource.RLIMIT_NOFILE, 1024, 1), ("u", resource.RLIMIT_NPROC, 4096, 1)),
     *(("s", resource.RLIMIT_STACK, 8 << 20, 1024), ("v", resource.RLIMIT_AS, -1, 1024)),
@@ -97,6 +100,7 @@ def surroundings() -> SurroundingsFacts:
         loopback_error=loopback_error,
         devices=[*(name for _, name in socket.if_nameindex()), *names("class/infiniband")],
         cpus=len(os.sched_getaffinity(0)),
+        free_cpus=_free_cpus(),
         folder=str(folder),
         folder_error=folder_error,
         folder_run_error=folder_run_error,
@@ -107,6 +111,16 @@ def surroundings() -> SurroundingsFacts:
         in_job=not hosts or any(map(is_this_host, hosts)),
         step_error=_step_error() if granted and granted.kind == "slurm" and not rank_info(os.environ) else "",
     )
+
+
+def _free_cpus() -> list[int]:
+    """Ask for all CPUs, of which Linux gives those of the control group (sched_setaffinity(2)); return them if more."""
+    own = free = os.sched_getaffinity(0)
+    with suppress(OSError):
+        os.sched_setaffinity(0, range(_CPUS))
+        free = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, own)
+    return sorted(free) if len(free) > len(own) else []
 
 
 def _step_error() -> str:
