@@ -127,6 +127,8 @@ class LaunchCount:
             return None
         there_was = f"in {self.time_s:.3g} s there {'is' if done is None else 'was'} time for"
         made = f"{there_was} {count(expected, 'launch')} of {format_sig(launch_s, 2)} s"
+        if done is None and before_s + launch_s > self.time_s:
+            made = f"a launch takes {format_sig(launch_s, 2)} s, longer than the {self.time_s:.3g} s that it has"
         sizes = f" of {format_sig(whole_s, 2)} s for all sizes" if whole_s > launch_s else ""
         budget = round_up((before_s + FIRST_LOOK * max(launch_s, whole_s)) * 1.1)
         return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write --budget {budget}"

@@ -202,7 +202,7 @@ def _wait_note(times: Split, what: str, partner: int, seconds: float) -> Note:
 def _cores(times: Split) -> Iterator[Note]:
     without = [each for each in times.ranks if not each.has_core]
     if without:
-        named = join_few(f"rank {each.rank} for {_percent(each.lost_s, each.total_s)}" for each in without)
+        named = join_few(f"rank {each.rank} for {_percent(each.lost_s or 0.0, each.total_s)}" for each in without)
         unsplit_s = sum(each.without_core_s for each in times.ranks)
         waits = (
             f"Waits of and for a rank without a core ({format_time(unsplit_s)}) are not split: who computes too long "
@@ -325,8 +325,10 @@ def _rank_table(times: Split) -> Table:
         Column("not split", "%", 3, group=of_mpi): lambda each: _part(each.unsplit_s, each.mpi_s),
         Column("no return", "%", 3, group=of_mpi): lambda each: _part(each.open_s, each.mpi_s),
         Column("the rest", "%", 3, group=of_mpi): lambda each: _part(each.rest_s, each.mpi_s),
-        Column("without core", "%", 3): lambda each: replace(
-            _part(each.lost_s, each.total_s), style="" if each.has_core else "bad"
+        Column("without core", "%", 3): lambda each: (
+            EMPTY
+            if each.lost_s is None
+            else replace(_part(each.lost_s, each.total_s), style="" if each.has_core else "bad")
         ),
     }
     legend = (

@@ -54,8 +54,8 @@ class RankTime:
     rank: int
     total_s: float
     mpi_s: float
-    lost_s: float
-    """Ready to run, but without a core."""
+    lost_s: float | None
+    """Ready to run, but without a core; ``None``: it was sampled less than twice."""
     told: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Of the calls that are split, by name: how many, and their time in s."""
     late_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -71,7 +71,7 @@ class RankTime:
 
     @property
     def has_core(self) -> bool:
-        return self.total_s <= 0 or self.lost_s / self.total_s < LOST_CORE
+        return self.total_s <= 0 or not self.lost_s or self.lost_s / self.total_s < LOST_CORE
 
     @property
     def unsplit_s(self) -> float:
@@ -198,7 +198,7 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
     samples = rank.samples[trace.seconds(rank, rank.samples["at"]) <= end]  # the last one is of MPI_Finalize
     delays_ns = (samples["delay_ns"][samples["thread"] == thread] for thread in range(len(rank.threads)))
-    lost_s = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each)), default=0) * 1e-9
+    lost_ns = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each) > 1), default=None)
     took_s = calls.end_s - calls.begin_s
     mpi_s = trace.duration(rank, ticks)
     told, untold = {}, {}
@@ -215,7 +215,7 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
         mpi_s=mpi_s + open_s,
         told=told,
         untold=untold,
-        lost_s=min(lost_s, end - begin),
+        lost_s=None if lost_ns is None else min(lost_ns * 1e-9, end - begin),
         open_call=plain_name(rank.names[event.call]) if event else "",
         open_s=open_s,
     )

@@ -57,7 +57,7 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     expected_s = _expected_s(plan, part, nodes)
     advice = _advice(plan, part, nodes, expected_s)
     crowded = context.on_this_host and ranks > len(os.sched_getaffinity(0))  # then next_job measures nothing again
-    if advice and options.remeasure and (anyway or not crowded):
+    if advice and options.remeasure and ranks > PAIR and (anyway or not crowded):
         longest = format_duration(max(slow_pairs.LONGEST_S, expected_s))
         advice += f"; measuring slow pairs again takes up to {longest} more"
     job = Job(plan, measuring_s=expected_s)
@@ -92,15 +92,17 @@ def _advice(plan: Plan, part: RankMatrixPlan, nodes: int, expected_s: float) -> 
     whole = f"{count(ranks * (ranks - 1), 'pair')} of {ranks} ranks"
     if part.mode == "nodes":
         whole += f", one of each of {nodes} nodes at a time"
-    shorter = "--ranks takes fewer" if part.mode == "loaded" else "--mode loaded measures many pairs at once"
+    shorter = "; --ranks takes fewer" if part.mode == "loaded" else "; --mode loaded measures many pairs at once"
+    if ranks == PAIR:
+        shorter = ""
     if expected_s > LONGEST_S and plan.budget_s is None:
         raise UserError(
             f"{whole} would take about {format_duration(expected_s)}: give it a --budget, after which the rest is "
-            f"skipped, or a smaller --point-time; {shorter}"
+            f"skipped, or a smaller --point-time{shorter}"
         )
     if plan.budget_s:
         return None
-    return f"{whole}: --point-time and --budget shorten it; {shorter}"
+    return f"{whole}: --point-time and --budget shorten it{shorter}"
 
 
 class RankMatrixForecast(Forecast):
