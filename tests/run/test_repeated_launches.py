@@ -301,6 +301,13 @@ def test_a_message_that_alone_takes_longer_than_the_budget_is_told_before() -> N
     assert of([*SIZES, 3 << 30]).shortest_s < 5  # the engine skips what would take too long
 
 
+def test_a_fixed_batch_that_takes_longer_than_the_budget_is_told_before() -> None:
+    sampling = Sampling(mode="fixed", iterations=10**9)
+    fixed = jobs(plan(budget_s=5.0, sampling=sampling, options={"sizes_bytes": [8]}))
+    assert re.match(r"a launch takes \d+ s, longer than the 5 s that it has", fixed.note)
+    assert fixed.expected_s(CONTEXT, PointForecast) > 100
+
+
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=2.0)

@@ -91,6 +91,10 @@ NextJob = Callable[[Sequence[RunLog], float, Callable[[str], None]], Job | None]
 that shows a message: one more job, or ``None``."""
 
 
+def _too_long(launch_s: float, time_s: float) -> str:
+    return f"a launch takes {format_sig(launch_s, 2)} s, longer than the {time_s:.3g} s that it has"
+
+
 @dataclass(frozen=True)
 class LaunchCount:
     """How many launches a run has, and how they share its time."""
@@ -128,7 +132,7 @@ class LaunchCount:
         there_was = f"in {self.time_s:.3g} s there {'is' if done is None else 'was'} time for"
         made = f"{there_was} {count(expected, 'launch')} of {format_sig(launch_s, 2)} s"
         if done is None and before_s + launch_s > self.time_s:
-            made = f"a launch takes {format_sig(launch_s, 2)} s, longer than the {self.time_s:.3g} s that it has"
+            made = _too_long(launch_s, self.time_s)
         sizes = f" of {format_sig(whole_s, 2)} s for all sizes" if whole_s > launch_s else ""
         budget = round_up((before_s + FIRST_LOOK * max(launch_s, whole_s)) * 1.1)
         return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write --budget {budget}"
@@ -171,7 +175,7 @@ class Jobs:
         if self.launches is not None:
             return max(min(self.launches.maximum * each_s[0], self.budget_s), self.shortest_s)
         tried_s = (1 + bool(self.trial)) * trial_in_s(self.planned[0].plan, context)
-        return min(tried_s + self.times * sum(each_s), self.budget_s)
+        return max(min(tried_s + self.times * sum(each_s), self.budget_s), self.shortest_s)
 
     def each(
         self, context: JobContext, logs: Sequence[RunLog], elapsed_s: Callable[[], float], say: Callable[[str], None]
@@ -362,9 +366,12 @@ def repeated(
     """
     asked = 1 if context.position or plan.sampling.mode == "fixed" else None
     number = options.job.launches or asked
-    if number == 1:
-        return Jobs((Job(plan),))
     asked_s, start_s = plan.budget_s, starts_in_s(plan, context)
+    if number == 1:
+        alone_s = start_s + _without_forecast_s(plan, context, forecast) if asked_s else 0.0
+        if asked_s is None or alone_s <= asked_s:
+            return Jobs((Job(plan),))
+        return Jobs((Job(plan),), shortest_s=alone_s, note=_too_long(alone_s, asked_s))
     if plan.sampling.mode == "adaptive":
         point_time_s = plan.sampling.point_time_s
         if "point_time" not in options.sampling.given:
