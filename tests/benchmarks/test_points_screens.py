@@ -297,6 +297,7 @@ NOTES = {
     "ended-early": [changed(log(pingpong(SAMPLES)), end=End(status="failed", reason="an exception", elapsed_s=1.0))],
     "second-launch-aborted": [changed(log(pingpong(SAMPLES)), **({"end": None} if n == 2 else {})) for n in (1, 2, 3)],
     "not-verified": [log(pingpong(SAMPLES, messages_verified=0), the_plan=plan(verify=False))],
+    "just-above-the-limit": [log(pingpong([1e-6 * f] * 6), the_plan=SHORT) for f in [0.98996, 1.01004] * 6],
     "two-launches": [log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))],
     "one-batch": golden("fixed"),
     "peer-beside-mpi": [

@@ -24,7 +24,7 @@ from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
 from volley.records.command_again import launch_again
 from volley.records.plan import OUT_OF_TIME, Plan
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import launches_of, percent, range_text
+from volley.report.cells import launches_of, percent, percent_above, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
@@ -334,7 +334,10 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
         widest = f"{worst.place} has the widest range, {range_text(found, factor)} {unit}"
         return [finding("NOISY", f"{which} {known}: {widest}", command, "warning")]
     within = " within one launch" * (launches == 1)
-    vary, most = "varies" if len(missed) == 1 else "vary", percent(found.half_width if found else 0.0, 1, "±")
+    vary, most = (
+        "varies" if len(missed) == 1 else "vary",
+        percent_above(found.half_width if found else 0.0, plan.sampling.ci),
+    )
     text = f"{which} {vary} by more than ±{aim}{within}, up to {most} ({worst.place})"
     return [finding("NOISY", text, command, "warning")]
 
