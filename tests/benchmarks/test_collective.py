@@ -11,13 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from data_faults import DATA
-from example_records import golden
+from example_records import collective, golden, log, plan
 from screens import check_formats, shown
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks.collective import ROOTED
-from volley.benchmarks.collective.results import CollectivePoint, bus_factor
+from volley.benchmarks.collective.results import CollectivePlan, CollectivePoint, bus_factor
 from volley.benchmarks.points import OPERATIONS
+from volley.benchmarks.points.results import observables, results
 from volley.records.run_log import RunLog
 from volley.report.model import Details
 from volley.statistics.estimates import median
@@ -158,6 +159,32 @@ def test_operations_are_read_in_their_own_order() -> None:
 def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: float) -> None:
     """PERFORMANCE.md of nccl-tests, for 4 ranks."""
     assert bus_factor(operation, 4) == factor
+
+
+@pytest.mark.parametrize(
+    ("operation", "root", "factor"),
+    [
+        ("gatherv", 0, 9 / 10),
+        ("gatherv", 1, 6 / 10),
+        ("scatterv", 2, 9 / 10),
+        ("allgatherv", 0, 9 / 10),
+        ("all-to-allv", 0, 3 / 4),
+        ("all-to-allw", 0, 3 / 4),
+        ("neighbor-allgatherv", 0, 1),
+    ],
+)
+def test_bus_bandwidth_of_blocks_of_two_lengths_counts_what_crosses(operation: str, root: int, factor: float) -> None:
+    """Four ranks with blocks of 1, 4, 1 and 4."""
+    options = CollectivePlan(operations=[operation], imbalance=[1, 4], root=root)
+    the_plan = plan("collective", options=options)
+    assert bus_factor(operation, 4, the_plan) == factor
+    point = collective(operation, [1e-6], 1000, ranks=[0, 1, 2, 3])
+    (result,) = results([log(point, the_plan=the_plan)])
+    assert result.points[0].rate.median == pytest.approx(factor * 1e9)
+    (found,) = observables(log(point, the_plan=the_plan))
+    assert found.work == factor * 1000
+    page = shown([log(point, the_plan=the_plan)], "table")[0]
+    assert "as nccl-tests defines it where it has the operation" in page
 
 
 def test_data_have_both_bandwidths_and_the_skew() -> None:

@@ -48,6 +48,7 @@ def test_what_varies_over_launches_by_more_than_was_asked_for_is_noisy() -> None
     assert said(*[1.0] * 8) == said(0.9, 1.1) == []
     text = "host varies by more than ±1 %, up to ±10.0 %: volley jacobi --launches 16"
     assert said(*[0.9, 1.1] * 4) == [text]
+    assert said(*[0.98996, 1.01004] * 4) == [text.replace("10.0", "1.01")]  # not more than ±1 % and ±1.0 %
 
 
 def test_a_column_of_times_has_the_unit_of_its_shortest() -> None:

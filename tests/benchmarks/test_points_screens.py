@@ -68,12 +68,12 @@ def curve(name: str, latency_s: float, rate: float, sizes: Sequence[int] = STEPS
 
 
 def sides(names: str, *microseconds: Sequence[float]) -> RunLog:
-    """Transports with so many µs at 8, 64 and 512 bytes."""
+    """Transports with so many µs at 8, 64 and 512 bytes, or at the first of these."""
     return log(
         *(
             pingpong([factor * time for time in SAMPLES], size, name)
             for name, factors in zip(names, microseconds, strict=True)
-            for size, factor in zip((8, 64, 512), factors, strict=True)
+            for size, factor in zip((8, 64, 512), factors, strict=False)
         )
     )
 
@@ -297,6 +297,7 @@ NOTES = {
     "ended-early": [changed(log(pingpong(SAMPLES)), end=End(status="failed", reason="an exception", elapsed_s=1.0))],
     "second-launch-aborted": [changed(log(pingpong(SAMPLES)), **({"end": None} if n == 2 else {})) for n in (1, 2, 3)],
     "not-verified": [log(pingpong(SAMPLES, messages_verified=0), the_plan=plan(verify=False))],
+    "just-above-the-limit": [log(pingpong([1e-6 * f] * 6), the_plan=SHORT) for f in [0.98996, 1.01004] * 6],
     "two-launches": [log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))],
     "one-batch": golden("fixed"),
     "peer-beside-mpi": [
@@ -311,6 +312,9 @@ NOTES = {
     "ten-ranks": [changed(log(pingpong(SAMPLES)), run_ranks=TEN_RANKS)],
     "fastest-by-size": [sides("ab", (1, 1.001, 9), (2, 1, 3))],
     "fastest-at-every-size": [sides("ab", (1, 1, 3), (2, 2, 4))],
+    "fastest-at-one-size": [sides("ab", (1, 1, 3), (2,))],
+    "fastest-up-to-a-size": [sides("ab", (1, 9, 9), (2, 1))],
+    "no-size-in-common": [log(pingpong(SAMPLES, 8, "a"), pingpong(SAMPLES, 64, "b"))],
     "no-fastest": [log(*(pingpong(SAMPLES, size, name) for size in (8, 64) for name in ("a", "b")))],
     "single-samples": [log(*(pingpong([time], 8, name) for name, time in (("a", 1e-6), ("b", 9e-6))))],
     "ratios-within-launches": [

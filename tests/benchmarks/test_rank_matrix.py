@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from example_records import edited, matrix_log, ranks, rows
-from screens import check_formats
+from screens import check_formats, shown
 from volley.benchmarks.matrix import slow_pairs
 from volley.benchmarks.matrix.cases import RankMatrixCase, kinds_of_pairs
 from volley.benchmarks.matrix.jobs import next_job, next_plan
@@ -118,6 +118,12 @@ SCREENS: dict[str, Callable[[], list[RunLog]]] = {
 def test_screens(name: str) -> None:
     formats = ("table", "csv") if name == "slow" else ("table",)
     check_formats(f"rank-matrix/{name}", SCREENS[name](), *formats, details=Details(full=True))
+
+
+@pytest.mark.parametrize(("count", "busy"), [(3, "all ranks but one busy"), (4, "all ranks busy")])
+def test_of_an_odd_number_of_ranks_one_is_not_busy(count: int, busy: str) -> None:
+    loaded = [msgspec.structs.replace(row, mode="loaded") for row in rows(count)]
+    assert f" in µs, {busy}\n" in shown([matrix_log(count, loaded, mode="loaded")], "table")[0]
 
 
 LARGE = {

@@ -160,7 +160,7 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
 
     def fastest(leads: str, **_: str) -> bool:
         parts = [
-            re.fullmatch(r"(?P<names>.*?)(?: \(undecided\))?(?: at every size| from (?P<size>[\d.]+ \w+))", each)
+            re.fullmatch(r"(?P<names>.*?)(?: \(undecided\))?(?: (?:from|at) (?P<size>[\d.]+ \w*B).*| at .*)", each)
             for each in leads.split(", then ")
         ]
         starts = [0 if part is None or part["size"] is None else parse_size(part["size"]) for part in parts]
@@ -170,7 +170,9 @@ def made_points(draw: Draw, benchmark: str) -> tuple[list[RunLog], list[Rule], i
             rivals = device if len(device) > 1 and len(times) > 2 else set(times)
             for size in SIZES:
                 here = {name: times[name][size] for name in rivals if size in times[name]}
-                if start <= size < end and here:
+                if "every size" in leads and len(here) == 1:
+                    return False
+                if start <= size < end and len(here) > 1:
                     best = [here[name] for name in ahead if name in here]
                     beaten = [those for name, those in here.items() if name not in ahead]
                     if not all(any(above(those, one) for one in best) for those in beaten):

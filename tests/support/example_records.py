@@ -136,7 +136,9 @@ def ranks(count: int, **changes: Any) -> list[Rank]:
     """Ranks of one socket, each on a core of its own."""
     first = run().ranks[0]
     return [
-        msgspec.structs.replace(first, rank=number, local_rank=number, cores=[number], sockets=[0], **changes)
+        msgspec.structs.replace(
+            first, **{"rank": number, "local_rank": number, "cores": [number], "sockets": [0], **changes}
+        )
         for number in range(count)
     ]
 

@@ -11,18 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import fake_engine
-from example_records import collective, log, pingpong, plan
+from example_records import collective, log, pingpong, plan, ranks
 from the_command import until
 from volley import cli, tune
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective.results import CollectivePlan
 from volley.benchmarks.pair import PINGPONG
 from volley.benchmarks.points import findings, results
-from volley.benchmarks.points.results import PointResult
+from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.errors import UserError
 from volley.machine.mpi_stack import UCX_MCA, MpiAbout, Stack
 from volley.records.records_file import read_runs
@@ -388,7 +389,7 @@ def test_a_search_that_is_stopped_keeps_its_records_and_shows_what_was_confirmed
 # ------------------------------------------------------------------------------------------------------ guidelines
 
 
-def points(*times: tuple[str, int, float]) -> list[PointResult]:
+def series_of(*times: tuple[str, int, float], **changes: Any) -> PointSeries:
     """Six launches of collectives, or of a ping-pong where the name is empty."""
     logs = []
     for launch in range(6):
@@ -397,11 +398,15 @@ def points(*times: tuple[str, int, float]) -> list[PointResult]:
             collective(name, [time_s * factor] * 3, size=size) if name else pingpong([time_s * factor] * 3, size=size)
             for name, size, time_s in times
         ]
-        logs.append(
-            replace(log(*records, the_plan=plan("collective" if times[0][0] else "pingpong")), number=launch + 1)
-        )
+        the_plan = plan("collective" if times[0][0] else "pingpong", **changes.get("plan", {}))
+        made = replace(log(*records, the_plan=the_plan), number=launch + 1)
+        logs.append(replace(made, run=msgspec.structs.replace(made.run, **changes.get("run", {}))))
     (series,) = results.results(logs)
-    return list(series.points)
+    return series
+
+
+def points(*times: tuple[str, int, float]) -> list[PointResult]:
+    return list(series_of(*times).points)
 
 
 def test_an_allreduce_that_takes_longer_than_its_parts() -> None:
@@ -418,6 +423,20 @@ def test_an_allreduce_that_takes_longer_than_its_parts() -> None:
     assert "--cold-cache" in tune.COMMAND.parse(found.command.split()[2:]).words()
     found = findings.violations(points(("allreduce", 8, 3e-5), ("reduce", 8, 5e-6), ("broadcast", 8, 5e-6)), None)
     assert [" as reduce and broadcast (" in each.text for each in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, 1),
+        ({"run": {"ranks": ranks(4, cores=[0, 1])}}, 0),
+        ({"run": {"ranks": ranks(4)}}, 1),
+        ({"plan": {"launch": {"oversubscribed": True}}}, 0),
+    ],
+)
+def test_ranks_that_share_cores_wait_and_nothing_is_slow(changes: dict[str, Any], found: int) -> None:
+    series = series_of(("allreduce", 8, 3e-5), ("reduce", 8, 5e-6), ("broadcast", 8, 5e-6), **changes)
+    assert [note.verdict for note in findings.findings(series, "")].count("SLOW") == found
 
 
 def test_a_message_that_takes_longer_than_a_longer_one_or_than_its_pieces() -> None:

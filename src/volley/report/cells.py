@@ -149,6 +149,12 @@ def percent(fraction: float, decimals: int, sign: str = "") -> str:
     return f"{sign}{per_cent:.{decimals}f} %" if per_cent >= least / 2 else f"{less}{sign}{least:g} %"
 
 
+def percent_above(fraction: float, limit: float) -> str:
+    """Return a half width that is above a limit, in a sentence, so that it is seen to be: ``±1.02 %``, not ±1.0 %."""
+    decimals = 1 if round(fraction * 100, 1) > limit * 100 else 2
+    return percent(fraction if decimals == 1 else max(fraction, limit + 1e-4), decimals, "±")
+
+
 def known_digits(half_width: float) -> int:
     """Return how many digits of a number are known: two of ±10 %, three of ±1 %, four of ±0.1 % and less."""
     return max(2, min(4, 1 - math.floor(math.log10(2 * half_width)))) if half_width > 0 else 3

@@ -16,7 +16,7 @@ from volley.records.command_again import budget_named, command_again, launch_aga
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport, cpus_of
 from volley.records.run_log import RunLog
-from volley.report.cells import kinds_of, launches_of, percent
+from volley.report.cells import kinds_of, launches_of, percent_above
 from volley.report.model import Note, finding
 from volley.run.path_report import path_findings, path_lines
 from volley.statistics.estimates import Estimate
@@ -239,7 +239,7 @@ def noisy(series: LaunchSeries, times: Mapping[str, Estimate]) -> Iterator[Note]
         return
     worst = max(wide, key=wide.__getitem__)
     within = " within one launch" * (times[worst].kind == "within")
-    most = f"up to {percent(wide[worst], 1, '±')}{f' ({worst})' * (len(wide) > 1)}"
+    most = f"up to {percent_above(wide[worst], aim)}{f' ({worst})' * (len(wide) > 1)}"
     text = f"{join_few(wide)} {'varies' if len(wide) == 1 else 'vary'} by more than ±{aim * 100:g} %{within}, {most}"
     again = launch_again(plan.benchmark, more, plan) if more <= FEASIBLE else ""
     yield finding("NOISY", text, again, "warning")

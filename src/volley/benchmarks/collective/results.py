@@ -78,22 +78,30 @@ class CollectivePoint(PointRecord, frozen=True, kw_only=True, tag_field="record"
     entry_skew_s: EntrySkew = []
     clock_error_s: ClockError = 0.0
 
-    @property
-    def moved_bytes(self) -> float:
-        return self.data_bytes * bus_factor(self.operation, len(self.ranks))
+    def moved_bytes(self, plan: Plan | None) -> float:
+        return self.data_bytes * bus_factor(self.operation, len(self.ranks), plan)
 
 
-def bus_factor(operation: str, ranks: int) -> float:
+def bus_factor(operation: str, ranks: int, plan: Plan | None = None) -> float:
     """Return the bus bandwidth of an operation divided by its algorithm bandwidth, which is size / time.
 
     The factors are those of nccl-tests (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth"):
     with them the result can be compared with the bandwidth of one link, whatever the number of ranks.  nccl-tests has
     no scan and no neighborhoods; each of their ranks receives the whole data once.
+
+    Nor has it blocks of two lengths.  With these too the factor is the part of the data that crosses the busiest link:
+    all but the root's own block, and of an allgatherv all but the smallest block.  Of an all-to-all the busiest rank
+    sends or receives n - 1 of n long blocks, and among neighbors two long blocks, which are the data.
     """
     if operation == "allreduce":
         return 2 * (ranks - 1) / ranks
     if operation in ("broadcast", "reduce", "scan") or operation.startswith("neighbor-"):
         return 1.0
+    if plan and operation in ("allgatherv", "gatherv", "scatterv"):
+        imbalance: list[int] = plan.options.imbalance
+        lengths = [imbalance[rank % 2] for rank in range(ranks)]
+        own = min(lengths) if operation == "allgatherv" else imbalance[plan.options.root % 2]
+        return (sum(lengths) - own) / sum(lengths)
     return (ranks - 1) / ranks
 
 
@@ -105,7 +113,7 @@ BUS = replace(BANDWIDTH, title="bus")
 ALGORITHM = Quantity(
     "algorithm_bandwidth",
     "GB/s",
-    lambda each: each.rate and each.rate.median * (1 / bus_factor(each.operation, len(each.ranks))),
+    lambda each: each.rate and each.rate.median * (1 / bus_factor(each.operation, len(each.ranks), each.series.plan)),
     "algorithm",
 )
 COLLECTIVE = (
@@ -134,7 +142,13 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
     if point.operation.endswith(("v", "w")) and plan and plan.options.imbalance != [1, 1]:
         even, odd = plan.options.imbalance
         text += f"; the lengths of the blocks of even and odd ranks are in the ratio {even}:{odd}"
-    return text if point.operation == "barrier" else f"{text}; bus: bus bandwidth, as nccl-tests defines it"
+    if point.operation == "barrier":
+        return text
+    operations = {point.operation, *(plan.options.operations if plan else ())}
+    more = any(each.startswith(("scan", "neighbor-")) for each in operations) or (
+        plan and plan.options.imbalance != [1, 1]
+    )
+    return f"{text}; bus: bus bandwidth, as nccl-tests defines it{' where it has the operation' if more else ''}"
 
 
 report = partial(report_of, columns_of=_columns, about=_about, quantities=COLLECTIVE, keys=("operation", *KEYS))

@@ -118,7 +118,8 @@ class MatrixOptions(TransportOptions, SampledOptions):
     mode: Literal["isolated", "nodes", "loaded"] | None = option(
         read=option_values.choice("isolated", "nodes", "loaded"),
         shown="nodes if volley knows of several, else isolated",
-        help="isolated: one pair at a time; nodes: one pair of each node at a time; loaded: all ranks are busy.",
+        help="isolated: one pair at a time; nodes: one pair of each node at a time; loaded: all ranks "
+        "(of an odd number, all but one) are busy.",
     )
     windows: WindowOptions = group(WindowOptions)
     repeats: int = option(

@@ -167,7 +167,7 @@ def _rank_table(case: RankMatrixCase) -> Table:
     how = {
         "isolated": "one pair at a time",
         "nodes": "one pair of each node at a time",
-        "loaded": "all ranks busy",
+        "loaded": "all ranks but one busy" if len(case.nodes) % 2 else "all ranks busy",
     }[case.row.mode]
     legend = ["rows: first rank, columns: second"]
     legend += ["latency: half round trip"] if case.row.window is None else []

@@ -41,8 +41,8 @@ class RankMatrixPlan(Frozen, frozen=True, kw_only=True):
         Literal["isolated", "nodes", "loaded"],
         doc(
             "`isolated`: one pair at a time, all others wait; `nodes`: one pair of each node at a time; "
-            "`loaded`: all ranks are busy. In the last two, pairs meet in the rounds of a round robin, and are busy "
-            "until the round ends."
+            "`loaded`: all ranks (of an odd number, all but one) are busy. In the last two, pairs meet in the rounds "
+            "of a round robin, and are busy until the round ends."
         ),
     ] = "isolated"
     latency_sizes_bytes: Annotated[list[Positive], doc("message sizes of ping-pongs.")] = []

@@ -22,6 +22,7 @@ from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord,
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.launch_series import LaunchSeries, series_of
+from volley.records.plan import Plan
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
     ALL,
@@ -99,8 +100,7 @@ class MessageRatePoint(PointRecord, frozen=True, kw_only=True, tag_field="record
         """Its name while it is measured: ``2 pairs: host 64 KiB``."""
         return f"{count(self.pairs, 'pair')}: {super().label}"
 
-    @property
-    def moved_bytes(self) -> float:
+    def moved_bytes(self, _plan: Plan | None) -> float:
         return self.size_bytes * self.window * self.pairs
 
 
@@ -227,7 +227,12 @@ def observables(log: RunLog) -> Iterator[Observable]:
     among = f", {pattern}" if pattern else ""
     for point in sent(log, MessageRatePoint):
         series = f"{point.transport}{among}, {count(point.pairs, 'pair')}, window {point.window}"
-        yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes)
+        yield Observable(
+            series,
+            [format_size(point.size_bytes)],
+            [median(point.times_s)],
+            point.moved_bytes(log.run.plan if log.run else None),
+        )
 
 
 # ------------------------------------------------------------------------------------------------------ report

@@ -24,7 +24,7 @@ from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
 from volley.records.command_again import launch_again
 from volley.records.plan import OUT_OF_TIME, Plan
 from volley.references import beside_equal, gpus_of
-from volley.report.cells import launches_of, percent, range_text
+from volley.report.cells import launches_of, percent, percent_above, range_text
 from volley.report.model import Note, finding
 from volley.run import report_parts
 from volley.statistics.launches import FEASIBLE, FIRST_LOOK
@@ -182,7 +182,7 @@ def _sentences(result: PointSeries) -> Iterator[str]:
     for points in result.tables:
         measured = [point for point in points if point.time and point.rate]
         if measured:
-            yield from _races(measured, result)
+            yield from _races(measured, {point.size_bytes for point in points if point.size_bytes}, result)
     yield from _line_rates(point for point in result.points if point.time and point.rate)
 
 
@@ -224,8 +224,8 @@ def _line_rates(points: Iterable[PointResult]) -> Iterator[str]:
         yield f"line rate in each direction: {'; '.join(each)} (packet overhead not subtracted)"
 
 
-def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
-    """Compare the transports of one table with messages in the same kind of memory: host or GPU."""
+def _races(points: Sequence[PointResult], sizes: set[int], result: PointSeries) -> Iterator[str]:
+    """Compare the transports of one table, of these sizes, with messages in the same kind of memory: host or GPU."""
     memories: dict[str, str | None] = {name: each.memory for name, each in result.series.transports.items()}
     kinds = grouped(points, lambda point: memories.get(point.transport))
     if all(len(by_transport(those)) == 1 for those in kinds.values()):
@@ -234,31 +234,44 @@ def _races(points: Sequence[PointResult], result: PointSeries) -> Iterator[str]:
     for memory, those in kinds.items():
         where = f" between buffers in {_MEMORY[memory]} memory" if memory in _MEMORY and len(kinds) > 1 else ""
         transports = len(by_transport(those))
-        if transports > 1:
+        if transports > 1 and (fastest := _fastest(those, sizes, result.series.plan)):
             what = f"fastest{f' for {operation}' if operation else ''}{where}{_WITHIN * (launches_of(those) == 1)}"
-            yield f"{what}: {_fastest(those, result.series.plan)}"
+            yield f"{what}: {fastest}"
         if transports > 2:  # with two, the note on the fastest says it all
             for sentence in _overtaking(those):
                 yield f"{f'{operation}: ' if operation else ''}{sentence}{_WITHIN * (launches_of(those) == 1)}"
 
 
-def _fastest(points: Sequence[PointResult], plan: Plan | None) -> str:
-    """Name the fastest transport by size, or all that may be."""
+def _fastest(points: Sequence[PointResult], sizes: set[int], plan: Plan | None) -> str:
+    """Name the fastest transport by size, or all that may be; nothing at a size that only one of them measured.
+
+    Args:
+        points: measured points of transports that can be compared.
+        sizes: those of the whole table.
+        plan: that of the run.
+    """
     if not any(point.time and point.time.interval for point in points):
         again = launch_again(points[0].benchmark, FIRST_LOOK, plan)
         return f"not known without a 95 % CI; repeat with {again}"
     leads: list[tuple[list[str], int]] = []
     order = order_of(points)
-    for size in sorted({point.size_bytes for point in points}):
-        here = [point for point in points if point.size_bytes == size]
+    by_size = grouped(sorted(points, key=attrgetter("size_bytes")), attrgetter("size_bytes"))
+    raced = {size: here for size, here in by_size.items() if len(here) > 1}
+    for size, here in raced.items():
         best = max(here, key=attrgetter("bandwidth_Bps")).transport
         ahead = [point.transport for point in here if not order.faster(best, point.transport, size)]
         if not leads or leads[-1][0] != ahead:
             leads.append((ahead, size))
     names = [_undecided(names) if len(names) > 1 else names[0] for names, _ in leads]
-    if len(leads) == 1:
-        return f"{names[0]} at every size"
-    return ", then ".join(f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True))
+    if len(leads) > 1:
+        parts = [f"{name} from {format_size(size)}" for name, (_, size) in zip(names, leads, strict=True)]
+        if (last := max(raced)) < max(sizes):
+            alone = f"{names[-1]} at {format_size(last)}"
+            parts[-1] = alone if leads[-1][1] == last else f"{parts[-1]} to {format_size(last)}"
+        return ", then ".join(parts)
+    every = 1 < len(sizes) == len(raced)
+    where = "every size" if every else size_range(point for here in raced.values() for point in here)
+    return f"{names[0]} at {where}" if names else ""
 
 
 def _undecided(names: Sequence[str]) -> str:
@@ -321,7 +334,10 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
         widest = f"{worst.place} has the widest range, {range_text(found, factor)} {unit}"
         return [finding("NOISY", f"{which} {known}: {widest}", command, "warning")]
     within = " within one launch" * (launches == 1)
-    vary, most = "varies" if len(missed) == 1 else "vary", percent(found.half_width if found else 0.0, 1, "±")
+    vary, most = (
+        "varies" if len(missed) == 1 else "vary",
+        percent_above(found.half_width if found else 0.0, plan.sampling.ci),
+    )
     text = f"{which} {vary} by more than ±{aim}{within}, up to {most} ({worst.place})"
     return [finding("NOISY", text, command, "warning")]
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from volley.benchmarks.points import Direction
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version, doc
+from volley.records.plan import Plan
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
 from volley.units import format_size
 
@@ -103,7 +104,6 @@ class PointRecord(Frozen, frozen=True, kw_only=True):
         """Its name while it is measured: ``allreduce host 64 KiB``."""
         return f"{self.name} {format_size(self.size_bytes)}" if self.sized else self.name
 
-    @property
-    def moved_bytes(self) -> float:
-        """The bytes that the bandwidth counts in each of ``times_s``."""
+    def moved_bytes(self, _plan: Plan | None) -> float:
+        """Return the bytes that the bandwidth counts in each of ``times_s``; ``_plan`` is that of the run."""
         return self.size_bytes * (self.window or 1) * (1 if self.each_way_s is None else 2)

@@ -307,7 +307,7 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
     time = repeated.estimate if repeated else None
     transport = series.transports.get(record.transport)
     sends = time is not None and (transport is None or transport.memory != "none")
-    moved = record.moved_bytes if sends else 0
+    moved = record.moved_bytes(series.plan) if sends else 0
     rate = time.map(lambda seconds: moved / seconds) if time and moved else None
     return kind(
         series,
@@ -342,7 +342,9 @@ def observables(log: RunLog, *, on_gpus: bool = False) -> Iterator[Observable]:
         if point.transport in on_host:
             continue
         series, at = labels(point.name, point.size_bytes, point.direction, point.window)
-        yield Observable(series, [at], [median(point.times_s)], point.moved_bytes or None)
+        yield Observable(
+            series, [at], [median(point.times_s)], point.moved_bytes(log.run.plan if log.run else None) or None
+        )
 
 
 def sent(log: RunLog, kind: type[Point]) -> list[Point]:
