@@ -305,7 +305,7 @@ def test_a_fixed_batch_that_takes_longer_than_the_budget_is_told_before() -> Non
     sampling = Sampling(mode="fixed", iterations=10**9)
     fixed = jobs(plan(budget_s=5.0, sampling=sampling, options={"sizes_bytes": [8]}))
     assert re.match(r"a launch takes \d+ s, longer than the 5 s that it has", fixed.note)
-    assert fixed.expected_s(CONTEXT, PointForecast) > 100
+    assert fixed.expected_s(JobContext(NO_GPU), PointForecast) > 100
 
 
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:
