@@ -255,6 +255,8 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
     }
     turned = {"OMPI_MCA_blt_tcp_if_include": "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_plm": ""}
     assert misspelt(dict.fromkeys(turned, "1"), {*known, "OMPI_MCA_pml"}) == turned, "plm is a framework of PRRTE"
+    frameworks = {"OMPI_MCA_pmll": "OMPI_MCA_pml", "OMPI_MCA_bt": "", "OMPI_MCA_rmaps": ""}
+    assert misspelt(dict.fromkeys(frameworks, "1"), {*known, "OMPI_MCA_pml", "OMPI_MCA_rml"}) == frameworks
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, set()) == {}, "ompi_info said nothing"
 
 

@@ -123,6 +123,8 @@ _OF_PRRTE = ("plm",)
 """A framework of Open MPI's launcher, which ompi_info does not list since version 5, with the letters of another."""
 NEAR = 0.9
 """Names that are so alike (``difflib``) differ in one or two letters."""
+NEAR_FRAMEWORK = 0.85
+"""Those of a framework, which are short, in one letter too many or too few: ``pmll`` and ``pml``."""
 _NAMED = ("OMPI_MCA_", "MPIR_CVAR_", "I_MPI_", "NCCL_")
 """The beginnings of variables whose names an MPI, or NCCL, has in its files."""
 
@@ -152,8 +154,9 @@ def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str
             if framework not in _OF_PRRTE and (near := [each for each in turned if each.partition("_")[2] == rest]):
                 found[name] = begin + near[0]
                 continue
-            words = [each for each in words if each.partition("_")[0] == framework]
-        if near := difflib.get_close_matches(word, words, 1, NEAR):
+            words = [each for each in words if each.partition("_")[0] == framework or "_" not in word + each]
+        cutoff = NEAR_FRAMEWORK if begin == "OMPI_MCA_" and "_" not in word else NEAR
+        if near := difflib.get_close_matches(word, words, 1, cutoff):
             found[name] = begin + near[0]
         elif begin != "NCCL_" and any(each.startswith(begin) for each in known):
             found[name] = ""
