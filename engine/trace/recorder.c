@@ -728,7 +728,10 @@ static void describe(struct event* e, struct call* call) {
     const uint64_t list[] = {(uint64_t)from, (uint64_t)tag_of(ARGUMENT(tag2)), theirs};
     remember_list(e, list, 3);
   }
-  if (row->message) e->buffer2 = (uint64_t)handle_at(ARGUMENT(message), 0);
+  if (row->message) {
+    const uint64_t handle = e->buffer2 = (uint64_t)handle_at(ARGUMENT(message), 0);
+    if (row->request) remember_list(e, &handle, 1);  // buffer2 will be the request
+  }
   if (row->kind == WAIT || row->kind == TEST || row->kind == START) look_at_requests(e, call);
   if (row->kind == START) remember_list(e, mine.handles, (uint32_t)call->requests);
   if (row->kind == FREE) e->buffer2 = (uint64_t)handle_at(ARGUMENT(request), 0);

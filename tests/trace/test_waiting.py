@@ -28,7 +28,7 @@ from volley.trace.roll_call import roll_call
 from volley.trace.waiting import ONLY_COUNTED, RankTime, split
 
 NAMES = ["Send", "Recv", "Isend", "Irecv", "Wait", "Allreduce", "Bcast", "Reduce", "Finalize", "Waitall", "Iallreduce"]
-NAMES += ["Probe", "Win_fence", "Cancel", "Request_free", "Bsend"]
+NAMES += ["Probe", "Win_fence", "Cancel", "Request_free", "Bsend", "Mprobe", "Imrecv"]
 MS = 1_000_000
 
 
@@ -199,6 +199,15 @@ def test_a_freed_request_is_not_taken_for_the_next_one_of_its_handle() -> None:
     calls += [call("Irecv", 2, 3, peer=1, request=5), call("Wait", 3, 4, request=5)]
     sent, received = resolve(Trace(TraceInfo(), [a_rank(0, 2, calls)])).ranks[0].operations
     assert (sent.done, received.done) == (-1, 3)
+
+
+def test_a_message_is_received_by_the_handle_that_found_it() -> None:
+    receives = [call("Mprobe", each, each + 1, peer=1, tag=each, request=20 + each) for each in (1, 2)]
+    receives += [call("Imrecv", 3, 4, words=[20 + each], request=30 + each) for each in (1, 2)]
+    receives += [call("Waitall", 5, 6, words=[31, 32])]
+    sends = [call("Send", 0, 1, peer=0, tag=each) for each in (1, 2)]
+    first, second = resolve(Trace(TraceInfo(), [a_rank(0, 2, receives), a_rank(1, 2, sends)])).ranks[0].operations
+    assert [(each.post, each.match.post) for each in (first, second)] == [(2, 0), (3, 1)]
 
 
 @pytest.mark.parametrize("second", [(0, 2), (2, 4)])

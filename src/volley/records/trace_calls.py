@@ -170,8 +170,10 @@ class _Reader:
             self._exchange(number, event)
         elif kind := kind_of_message(name) or collective_of(name):
             about = event
-            if name in ("Mrecv", "Imrecv") and self._probed:  # MPI_Imrecv has replaced the handle: the last one
-                handle = event.buffer2 if event.buffer2 in self._probed else next(reversed(self._probed))
+            if name in ("Mrecv", "Imrecv") and self._probed:
+                handle = next(iter(self._rank.list_of(event)), event.buffer2)
+                if handle not in self._probed:  # MPI_Imrecv in a trace of an older volley
+                    handle = next(reversed(self._probed))
                 about = self._probed.pop(handle)
             operation = self._begin(number, event, about, kind)
             if name.startswith("I"):
