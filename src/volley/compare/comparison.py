@@ -105,8 +105,7 @@ class Side:
     def plan_of(self, benchmark: str, row: int) -> Plan | None:
         """The plan of the first launch of a benchmark that measured a row of ``observed``."""
         launch = int(np.argmax(~np.isnan(self.seconds[row])))
-        run = launches_of(self.logs, benchmark)[launch].run
-        return run.plan if run else None
+        return launches_of(self.logs, benchmark)[launch].plan
 
     @property
     def benchmarks(self) -> list[str]:

@@ -175,7 +175,7 @@ def settings_of(plan: Plan) -> dict[str, Any]:
 
 def way_of(log: RunLog) -> Conditions:
     """Return how points were to be measured, whichever these are: launches of which this differs are not pooled."""
-    plan = log.run.plan if log.run else None
+    plan = log.plan
     if plan is None:
         return {}
     known = {"benchmark": plan.benchmark, "ranks": plan.world_size, "verified": plan.verify}
@@ -262,7 +262,7 @@ def refuse_unlike(logs: Sequence[RunLog], remedy: str = "", among: Collection[st
     """
     files = dict.fromkeys(escape_controls(log.file or "a side") for log in logs)
     ways = list(map(way_of, logs))
-    options = options_apart([log.run.plan if log.run else None for log in logs])
+    options = options_apart([log.plan for log in logs])
     if differing(ways) and any(options):
         ways = [{"options": each} for each in options]
     known = [{**way, **conditions(log)} for way, log in zip(ways, logs, strict=True)]

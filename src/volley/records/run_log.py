@@ -11,6 +11,7 @@ from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import ROUTES
+from volley.records.plan import Plan
 from volley.records.record_types import End, LaunchTimes, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
@@ -98,9 +99,13 @@ class RunLog:
             self.problems.append(where + problem)
 
     @property
+    def plan(self) -> Plan | None:
+        return self.run.plan if self.run else None
+
+    @property
     def of_check(self) -> bool:
         """True if ``volley check`` launched it: its plan says so, or has the rounds of a check, in older records."""
-        plan = self.run.plan if self.run else None
+        plan = self.plan
         return bool(plan and (plan.launch.get("of_check") or getattr(plan.options, "rounds", ())))
 
     @property

@@ -185,7 +185,8 @@ class _Reader:
         for its in filter(None, map(self._active.get, self._rank.list_of(event))):
             if name == "Request_free":  # it ends at a time that nobody asks for, and the handle may come again
                 its.pop(0)
-            for each in its if name == "Cancel" else ():
+                continue
+            for each in its:
                 each.cancelled = True
 
     def _begin(self, number: int, event: Event, about: Event, kind: str) -> Operation:

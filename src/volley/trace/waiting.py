@@ -127,8 +127,9 @@ def split(trace: Trace, calls: Calls) -> Split:
         if rank.rank in calls.ranks
     }
     longest: dict[tuple[int, int], Wait] = {}
-    waited = chain(_message_waits(calls), _collective_waits(calls))
-    for call, wait in ((call, wait) for call, wait in waited if call not in unknown[wait.rank]):
+    for call, wait in chain(_message_waits(calls), _collective_waits(calls)):
+        if call in unknown[wait.rank]:
+            continue
         before = longest.setdefault((wait.rank, call), wait)
         if wait.late_s + wait.absent_s > before.late_s + before.absent_s:
             longest[wait.rank, call] = wait
@@ -203,10 +204,12 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
     mpi_s = trace.duration(rank, ticks)
     told, untold = {}, {}
     for name, those in calls.returned.items():
+        if name == "Finalize":
+            continue
         tells = np.array([not name.startswith(_UNTOLD) and number not in unknown for number in those.tolist()])
-        if name != "Finalize" and tells.any():
+        if tells.any():
             told[name] = int(tells.sum()), float(took_s[those[tells]].sum())
-        if name != "Finalize" and not tells.all():
+        if not tells.all():
             untold[name] = float(took_s[those[~tells]].sum())
     untold[ONLY_COUNTED] = max(mpi_s - sum(seconds for _, seconds in told.values()) - sum(untold.values()), 0.0)
     return RankTime(

@@ -227,12 +227,7 @@ def observables(log: RunLog) -> Iterator[Observable]:
     among = f", {pattern}" if pattern else ""
     for point in sent(log, MessageRatePoint):
         series = f"{point.transport}{among}, {count(point.pairs, 'pair')}, window {point.window}"
-        yield Observable(
-            series,
-            [format_size(point.size_bytes)],
-            [median(point.times_s)],
-            point.moved_bytes(log.run.plan if log.run else None),
-        )
+        yield Observable(series, [format_size(point.size_bytes)], [median(point.times_s)], point.moved_bytes(log.plan))
 
 
 # ------------------------------------------------------------------------------------------------------ report

@@ -67,15 +67,13 @@ def trial_of_operations(plan: Plan) -> tuple[Plan, ...]:
     kinds = [(each in REDUCING, each in SENDING) for each in operations]
     parts = [[each for each, its in zip(operations, kinds, strict=True) if its == kind] for kind in sorted({*kinds})]
     least = 4 * plan.world_size * max(getattr(plan.options, "imbalance", [1]))
-    small = msgspec.structs.replace(plan.options, sizes_bytes=[least, 1 << 20])
     once = Sampling(mode="fixed", warmup=1, iterations=1)
-    return tuple(
-        msgspec.structs.replace(
-            plan, options=msgspec.structs.replace(small, operations=those), sampling=once, budget_s=None
-        )
-        for those in (operations, *(parts if len(parts) > 1 else ()))
-        if those
-    )
+
+    def of(those: list[Any]) -> Plan:
+        small = msgspec.structs.replace(plan.options, operations=those, sizes_bytes=[least, 1 << 20])
+        return msgspec.structs.replace(plan, options=small, sampling=once, budget_s=None)
+
+    return tuple(map(of, [operations, *parts] if len(parts) > 1 else parts))
 
 
 _GUESSED_POINT_S = 0.3

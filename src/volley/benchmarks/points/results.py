@@ -342,9 +342,7 @@ def observables(log: RunLog, *, on_gpus: bool = False) -> Iterator[Observable]:
         if point.transport in on_host:
             continue
         series, at = labels(point.name, point.size_bytes, point.direction, point.window)
-        yield Observable(
-            series, [at], [median(point.times_s)], point.moved_bytes(log.run.plan if log.run else None) or None
-        )
+        yield Observable(series, [at], [median(point.times_s)], point.moved_bytes(log.plan) or None)
 
 
 def sent(log: RunLog, kind: type[Point]) -> list[Point]:
