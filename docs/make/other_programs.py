@@ -26,6 +26,8 @@ OF_MPI = {
 """MPI's name of an operation, in small letters, and volley's."""
 RING = "volley collective -t {} --ranks 8 --operation {}"
 OF_64 = "the time of a window is that of 64 calls"
+ITERATIONS = "one batch of so many; without, until the interval is narrow enough"
+CHECKED = "each result is checked"
 VECTOR = "doubles 64 bytes apart, as a datatype and packed by hand"
 
 
@@ -103,6 +105,25 @@ OSU = (
         for name in ("allgather", "allreduce", "alltoall", "bcast", "reduce", "reduce_scatter")
     ),
     Row("osu_oshm_…, osu_upc_…, osu_upcxx_…", "", "of OpenSHMEM, UPC and UPC++ volley has NVSHMEM alone: `-t nvshmem`"),
+    Row("-m, -i, -x", "volley pingpong -t host --sizes 1:4Mi --iterations 1000 --warmup 200", ITERATIONS),
+    Row("-W, -V, -p", RATE.format("host") + " --window 32 --pairs 1,2", "one window size a run"),
+    Row("-d cuda", LATENCY.format("aware"), "a GPU for each rank; no managed memory"),
+    Row("-D cont, indx", "", "of derived datatypes volley has MPI_Type_vector"),
+    Row("-T", "volley collective -t host --operation allreduce --element int", "of messages volley compares bytes"),
+    Row("-l", "volley collective -t host --in-place", CHECKED),
+    Row("-k", BLOCKING.format("host", "gather") + " --root 1"),
+    Row("-a, -b multiple", "volley pingpong -t host --cold-cache", "also stream and collective"),
+    Row("-z", "volley pingpong -t host --tail"),
+    Row("-c, -u", LATENCY.format("host"), "always; `--no-verify` leaves it out"),
+    Row(
+        "-f", BLOCKING.format("host", "allreduce"), "records have the mean over the ranks and the skew of their entries"
+    ),
+    Row("-G", LATENCY.format("host"), "then `volley report` makes a page with the curves"),
+    Row("-t, -r", "volley overlap -t host --progress-calls 8", "with GPU memory the computation is on the GPU"),
+    Row("-s", LATENCY.format("host/put,host/put/pscw,host/put/fence"), "flush, PSCW, fence; no locks, no flush_local"),
+    Row("-w", STREAM.format("host/put"), "windows of MPI_Win_allocate; in GPU memory of MPI_Win_create"),
+    Row("-N cart:2:1, graph", "", "of neighborhoods volley has the ring"),
+    Row("-I, -P, -M", "", "no MPI sessions, no counters of PAPI; volley asks the machine how much memory is free"),
 )
 IMB_NAMES = {name: name.capitalize() for name in OF_MPI}
 IMB = (
@@ -129,6 +150,18 @@ IMB = (
     Row("BiBandMT, PingPingMT", "volley stream -t host,threads --direction bi", "PingPingMT: `--window 1`"),
     Row("SendRecvMT, ExchangeMT, BcastMT, … (other IMB-MT)", "", "only messages between two ranks are sent by threads"),
     Row("One_put_all, All_put_all, Exchange_put, … (other IMB-RMA)", "", "one-sided messages are between two ranks"),
+    Row("-msglog, -msglen, -iter", "volley pingpong -t host --sizes 1:4Mi --iterations 1000", ITERATIONS),
+    Row("-npmin", "volley collective -t host --ranks 8 --operation allreduce", "one number of ranks a run"),
+    Row("-multi, -map", RATE.format("host"), "pairs at once; volley or its launcher places ranks"),
+    Row("-time", "volley pingpong -t host --point-time 1"),
+    Row("-root_shift", BLOCKING.format("host", "broadcast") + " --root 1", "one root a run"),
+    Row("-sync, -imb_barrier", "volley collective -t host --tail", "a barrier before each operation"),
+    Row("-data_type, -red_data_type", "volley collective -t host --operation reduce --element int", "float and int"),
+    Row("-contig_type, -zero_size", LATENCY.format("vector"), f"{VECTOR}; `--sizes 0:4Mi` has the empty message"),
+    Row("-mem_alloc_type device", LATENCY.format("aware")),
+    Row("-window_size, -aggregate_mode", STREAM.format("host/put,host/put/blocking"), "many calls a flush, and one"),
+    Row("-thread_level multiple", LATENCY.format("host,threads")),
+    Row("-mem, -msg_pause", "", "volley asks the machine how much memory is free; it makes no pauses"),
 )
 NCCL = (
     Row("sendrecv_perf", "volley stream -t nccl --direction bi --window 1"),
@@ -155,8 +188,27 @@ NCCL = (
     Row("-r", BLOCKING.format("nccl", "broadcast") + " --root 1"),
     Row("-o max", "volley collective --operation allreduce --reduction max"),
     Row("-d of other types; -o min, prod, avg, mulsum", "", "no contents whose result is exact bit for bit are made"),
+    Row("-b, -e, -i, -f", "volley collective -t nccl --sizes 8:1Gi:x2"),
+    Row("-n, -w", "volley collective -t nccl --iterations 20 --warmup 5"),
+    Row("-m", "volley stream -t nccl --window 20", "a window is one group; operations are not grouped"),
+    Row("-I, -K", "volley collective -t nccl --tail"),
+    Row("-N, -T", "volley collective -t nccl --launches 3 --watchdog 60"),
+    Row(
+        "-c, -a, -J, -S",
+        "volley collective -t nccl -f json",
+        "always checked; records have all samples and the mean of ranks",
+    ),
+    Row("-t, -g", "volley collective -t nccl --ranks 8", "one process a GPU"),
+    Row("-R 1", BLOCKING.format("nccl/allocated", "allreduce"), "memory of ncclMemAlloc, not registered by volley"),
+    Row("-R 2, -D", LATENCY.format("nccl/device"), "messages; no collectives of kernels"),
+    Row("-x", "volley collective -t nccl", "with NCCL_CTA_POLICY in the environment, which the records keep"),
+    Row(
+        "-z, -y, -p, -V, -u, -C, -M",
+        "",
+        "volley always waits for a stream of its own, and begins at lines of GPU memory",
+    ),
     Row("-G", "", "each sample ends with a message of its own, which a graph has not"),
-    Row("in place", "", "repeated in place, a sum would grow with each operation, and could not be checked"),
+    Row("in place", BLOCKING.format("nccl", "allreduce") + " --in-place", "one operation a wait"),
 )
 NVBANDWIDTH = (
     Row("device_to_device_memcpy_write_ce, …_read_ce", "volley matrix --section uni"),
@@ -183,6 +235,10 @@ NVBANDWIDTH = (
         "by copy engines alone",
     ),
     Row("multinode_*", "", "the memory of a GPU is mapped within one node only"),
+    Row("--testcase, --testSamples", "volley matrix --section uni,bi --samples", "until the interval is narrow enough"),
+    Row("--json, --useMean", "volley matrix -f json", "records have all samples"),
+    Row("--skipVerification", "volley matrix --no-verify"),
+    Row("--bufferSize, --disableAffinity", "", "volley chooses the buffer, and runs near the GPU that drives"),
 )
 SUITES = {
     "OSU micro-benchmarks 7.5": OSU,

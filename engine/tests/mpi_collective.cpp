@@ -234,7 +234,7 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Collecti
   FaultyDriver faulty(*driver, fault, memory.get(), {},
                       [&](std::size_t whole) { return collective.received_bytes(whole); });
   for (std::uint64_t i = 0; i < count; ++i) {
-    verifier.fill(view.message(i).send, bytes, seed + 2 * i);
+    if (!collective.sends_in_place()) verifier.fill(view.message(i).send, bytes, seed + 2 * i);
     verifier.poison(view.message(i).recv, bytes, seed + 2 * i);
   }
   GroupControl control(context, group);
@@ -251,7 +251,14 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Collecti
 
 void broken_collectives_are_found(const Context& context, const RankGroup& group) {
   for (const Kind& kind : kinds) {
-    for (const Collective& collective : every_collective(kind, group.size(), group.self)) {
+    std::vector<Collective> all = every_collective(kind, group.size(), group.self);
+    const std::size_t apart = all.size();
+    for (std::size_t i = 0; i < apart; ++i) {
+      if (!all[i].has_place()) continue;
+      all.push_back(all[i]);
+      all.back().in_place = true;
+    }
+    for (const Collective& collective : all) {
       if (traits_of(kind.element).bits < 32 && collective.reduces()) continue;  // MPI has no such type
       for (const char* transport : {"host", "host/nonblocking", "host/persistent"}) {
         if (!find_transport(transport)->make()->unavailable(context, group).empty()) continue;
@@ -261,8 +268,8 @@ void broken_collectives_are_found(const Context& context, const RankGroup& group
           const bool found = broken(fault);
           EXPECT(found);
           if (found) continue;
-          std::fprintf(stderr, "fault %d passes as %s on %s\n", static_cast<int>(fault), name_of(collective.operation),
-                       transport);
+          std::fprintf(stderr, "fault %d passes as %s on %s%s\n", static_cast<int>(fault),
+                       name_of(collective.operation), transport, collective.in_place ? " in place" : "");
         }
       }
     }

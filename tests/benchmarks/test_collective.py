@@ -15,7 +15,7 @@ from example_records import collective, golden, log, plan
 from screens import check_formats, shown
 from the_command import Command
 from volley import benchmarks
-from volley.benchmarks.collective import ROOTED
+from volley.benchmarks.collective import IN_PLACE, ROOTED, USUAL
 from volley.benchmarks.collective.results import CollectivePlan, CollectivePoint, bus_factor
 from volley.benchmarks.points import OPERATIONS
 from volley.benchmarks.points.results import observables, results
@@ -97,6 +97,42 @@ def test_every_root_is_measured_and_its_result_checked(volley: Command, root: in
         (point.status == "ok") is ("+" not in point.transport) and point.messages_verified
         for point in log.of(CollectivePoint)
     )
+
+
+def test_operations_in_place_are_measured_one_by_one_and_every_result_checked(volley: Command) -> None:
+    names = "host,host/nonblocking,host+flip,host+lose"
+    words = ("-t", names, "--ranks", "3", "--sizes", "12,120000", "--root", "1", *QUICK, "--in-place")
+    done = volley("collective", *words, "--operation", ",".join(OPERATIONS))
+    assert "volley collective · root 1, in place · " in done.out
+    (log,) = done.records
+    points = [point for point in log.of(CollectivePoint) if point.operation != "barrier"]
+    refused = [point for point in points if point.status == "skipped"]
+    assert {point.reason for point in refused} == {"volley does not measure this operation in place"}
+    assert {point.operation for point in refused} == {*OPERATIONS} - {*IN_PLACE, "barrier"}
+    for point in points:
+        if point.status != "skipped":
+            assert (point.status == "failed") is ("+" in point.transport)
+            assert point.operations_per_sample == 1
+            assert point.messages_verified >= len(point.times_s)
+
+
+def test_without_named_operations_those_that_can_be_are_in_place(volley: Command) -> None:
+    (log,) = volley("collective", "--in-place", "-t", "host", "--sizes", "8", "--iterations", "1").records
+    assert [point.operation for point in log.of(CollectivePoint)] == [each for each in USUAL if each in IN_PLACE]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("--operation broadcast", "--in-place changes only reduce, allreduce"),
+        ("--cold-cache", "--cold-cache and --in-place: "),
+        ("--iterations 2", "--in-place: a result replaces what the next operation would send: write --iterations 1"),
+    ],
+)
+def test_what_cannot_be_in_place_is_refused(volley: Command, words: str, why: str) -> None:
+    done = volley("collective", "--in-place", "--sizes", "8", *words.split())
+    assert done.code == 2
+    assert why in done.err
 
 
 def test_a_broken_collective_is_found(volley: Command) -> None:

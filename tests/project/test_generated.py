@@ -99,7 +99,8 @@ def together() -> dict[tuple[str, ...], list[str]]:
     for command in FOR_OTHERS:
         words = command.replace("--ranks 8", "--ranks 4").split()[1:]
         lacks_cores = "threads" in command and cores() < 2 * PAIR  # two threads of each rank need a core each
-        if "nccl" not in words and "--section" not in words and not lacks_cores:
+        of_gpus = any(word.startswith(("nccl", "aware", "--section")) for word in words)
+        if not of_gpus and not lacks_cores:
             last = next((each for each in ("--operation", "-t") if each in words), words[-2])
             place = words.index(last)
             found.setdefault((*words[:place], *words[place + 2 :], last), []).append(words[place + 1])
@@ -112,7 +113,8 @@ def test_every_command_for_a_program_of_others_runs_without_gpus(
     volley: Command, words: tuple[str, ...], values: list[str]
 ) -> None:
     quick = {"transports": (), "matrix": ("--latency", "8", "--bandwidth", "64", "--iterations", "2")}
-    few = ("--point-time", "0.01") if "--cold-cache" in words else ("--iterations", "2")
+    timed = {"--cold-cache", "--in-place", "--tail"} & {*words}
+    few = () if {"--iterations", "--point-time"} & {*words} else ("--point-time", "0.01") if timed else ("--iterations", "2")
     usual = ("--launches", "1", *few, *("--sizes", "64") * ("--sizes" not in words))
     done = volley(*words, ",".join(dict.fromkeys(",".join(values).split(","))), *quick.get(words[0], usual))
     assert done.code == 0, done.err

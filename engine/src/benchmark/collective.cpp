@@ -29,6 +29,11 @@ class CollectiveBenchmark final : public Benchmark {
     read_cold_cache(options, plan, cold_caches_);
     options.integer("root", root_, 0);
     if (root_ >= plan.world_size) options.complain("root", "there is no rank " + std::to_string(root_));
+    options.boolean("in_place", in_place_);
+    if (in_place_ && cold_caches_) options.complain("in_place", "what is sent in place was written just before");
+    if (in_place_ && plan.sampling.fixed && plan.sampling.iterations > 1) {
+      options.complain("in_place", "a result replaces what the next operation would send: one iteration is possible");
+    }
     options.integers("imbalance", imbalance_, "a length", 1);
     if (imbalance_.empty()) imbalance_ = {1, 1};
     const bool two = imbalance_.size() == 2 && std::ranges::max(imbalance_) <= most_imbalanced;
@@ -51,7 +56,8 @@ class CollectiveBenchmark final : public Benchmark {
   static constexpr int most_imbalanced = 1000;
 
   void measure(const Run& run, const RankGroup& group, TransportSet& transports) const {
-    const Workload workload{.name = "operations", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};  // all check
+    Workload workload{.name = "operations", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};  // all check
+    if (in_place_) workload.max_counts = 1;
     GroupControl control(*run.context, group);
     Sampler sampler(control, run.plan.sampling, workload, run.watchdog);
     const auto has_barrier = std::find(operations_.begin(), operations_.end(), Operation::barrier) != operations_.end();
@@ -81,6 +87,7 @@ class CollectiveBenchmark final : public Benchmark {
         point.collective = collective_of(operation, element_, group);
         point.collective.reduction = reduction_;
         point.collective.root = root_;
+        point.collective.in_place = in_place_;
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
         point.transport = candidate.entry->name;
@@ -114,6 +121,7 @@ class CollectiveBenchmark final : public Benchmark {
     const std::string refused = refused_operation(plan, point.collective, bytes, *candidate.entry);
     if (!refused.empty()) series.skipped = refused;
     if (!series.skipped.empty()) return series;
+    if (in_place_) series.stamps = nullptr;  // for which operations are repeated
     point.verifier = std::make_unique<CollectiveVerifier>(point.collective, bytes, transports.memory(candidate));
     series.verifier = point.verifier.get();
     return series;
@@ -165,6 +173,7 @@ class CollectiveBenchmark final : public Benchmark {
   Element element_ = Element::float32;
   Reduction reduction_ = Reduction::sum;
   int root_ = 0;
+  bool in_place_ = false;
   std::vector<int> imbalance_;
   bool cold_caches_ = false;
 };

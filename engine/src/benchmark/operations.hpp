@@ -128,12 +128,17 @@ inline void check_ranks(PlanObject& options, const Plan& plan, Element element) 
   const auto excluded = plan.excluded.find(entry.name + " " + name_of(collective.operation));
   if (excluded != plan.excluded.end()) return excluded->second;
   if (collective.among_neighbors() && collective.ranks < 3) return "a ring needs at least 3 ranks";
+  if (collective.in_place && !collective.has_place()) return "volley does not measure this operation in place";
   if (collective.reduces() && traits_of(collective.element).bits < 32 && entry.mpi != ThroughMpi::no) {
     return std::string("the MPI standard has no type for ") + name_of(collective.element) + "; NCCL has one";
   }
   const bool in_bytes = collective.has_types();
-  const bool of_mpi_alone = collective.operation == Operation::scan || in_bytes || collective.among_neighbors();
-  if (of_mpi_alone && entry.mpi == ThroughMpi::no) return std::string("NCCL has no ") + name_of(collective.operation);
+  const bool exchanged = collective.in_place && collective.operation == Operation::all_to_all;
+  const bool of_mpi_alone =
+      collective.operation == Operation::scan || in_bytes || collective.among_neighbors() || exchanged;
+  if (of_mpi_alone && entry.mpi == ThroughMpi::no) {
+    return std::string("NCCL has no ") + name_of(collective.operation) + (exchanged ? " in place" : "");
+  }
   if (bytes == 0) {
     return "the smallest size with " + std::to_string(collective.ranks) + " ranks is " +
            std::to_string(element_bytes * collective.units()) + " bytes";
@@ -201,7 +206,11 @@ class CollectiveVerifier final : public Verifier {
   void poison(std::byte* message, std::size_t, const Contents& contents) override {
     const std::uint64_t bytes = collective_.received_bytes(bytes_);
     if (bytes > 0) memory_.poison(message, bytes, expected(collective_, bytes_, contents), contents.seed);
+    if (collective_.sends_in_place()) {
+      fill(message + collective_.place(bytes_), collective_.sent_bytes(bytes_), contents);
+    }
   }
+  [[nodiscard]] bool takes_what_is_there() const override { return collective_.in_place; }
 
   [[nodiscard]] std::optional<Mismatch> check(const std::byte* message, std::size_t,
                                               const Contents& contents) override {

@@ -53,6 +53,8 @@ class Verifier {
   // Writes the complement of `expected` to the message's place, and guards around it. Guards depend only on the seed,
   // so they stay valid for all messages of a fill.
   virtual void poison(std::byte* message, std::size_t bytes, const Contents& expected) = 0;
+  // Whether `poison` also writes what an operation in place takes from there, and so must be called before each.
+  [[nodiscard]] virtual bool takes_what_is_there() const { return false; }
   // Compares every byte of the message and of its guards; none if all are right.
   [[nodiscard]] virtual std::optional<Mismatch> check(const std::byte* message, std::size_t bytes,
                                                       const Contents& expected) = 0;

@@ -20,7 +20,8 @@ std::size_t MessageCheck::expect_next(const CheckedMessages& of, bool may_stand,
   number_ = number_ % places + 1;
   if (!of.verified()) return number_ * message_step_bytes;
   const std::uint64_t apart = arrived_ ? std::max(number_, *arrived_) - std::min(number_, *arrived_) : 0;
-  const bool stands = may_stand && checked_by_ == of.verifier && (apart == 1 || apart == 2);
+  const bool in_turn = checked_by_ == of.verifier && (apart == 1 || apart == 2);
+  const bool stands = may_stand && in_turn && !of.verifier->takes_what_is_there();
   if (of.arrive && !stands) of.verifier->poison(of.recv, of.bytes, expected(of));
   checked_by_ = of.verifier;
   arrived_.reset();

@@ -88,7 +88,8 @@ struct Collective {
   std::array<std::uint64_t, 2> imbalance{1, 1};
   Reduction reduction = Reduction::sum;
   int root = 0;
-  MPI_Comm comm{};  // of these ranks, where MPI makes it
+  bool in_place = false;  // a rank that receives has what it contributes in its receive buffer
+  MPI_Comm comm{};        // of these ranks, where MPI makes it
 
   [[nodiscard]] const OperationTraits& traits() const { return traits_of(operation); }
   [[nodiscard]] bool reduces() const { return traits().reduces; }
@@ -108,6 +109,18 @@ struct Collective {
   [[nodiscard]] bool in_blocks() const {
     return traits().received_by_root >= DataShare::block || traits().sent_by_others == DataShare::block ||
            traits().received_by_others == DataShare::block;
+  }
+  // Whether the operation can be in place: what a rank contributes has a place of its own in what is received.
+  [[nodiscard]] bool has_place() const {
+    const bool whole = traits().received_by_root == DataShare::whole && traits().sent_by_others != DataShare::none;
+    return whole || operation == Operation::all_to_all;
+  }
+  // Whether this rank contributes what is in its receive buffer, and from where.
+  [[nodiscard]] bool sends_in_place() const {
+    return in_place && (self == root ? traits().received_by_root : traits().received_by_others) != DataShare::none;
+  }
+  [[nodiscard]] std::uint64_t place(std::uint64_t bytes) const {
+    return traits().sent_by_others == DataShare::block ? block_start(bytes, self) : 0;
   }
   // The length of a rank's block, and of all blocks before it, as a number of the smallest unit.
   [[nodiscard]] std::uint64_t units_of(int rank) const { return imbalance[static_cast<std::size_t>(rank) % 2]; }
@@ -225,6 +238,7 @@ struct MpiCall {
   std::vector<std::uint32_t> types = {};  // as the library's array of handles
   std::vector<MPI_Aint> long_starts = {};
   std::vector<MPI_Aint> long_arriving_starts = {};
+  bool in_place = false;
 };
 
 [[nodiscard]] inline MpiCall mpi_call(const Collective& collective, std::uint64_t bytes) {
@@ -234,7 +248,8 @@ struct MpiCall {
                .is_root = collective.self == collective.root,
                .type = collective.element == Element::float32 ? MPI_FLOAT : MPI_INT32_T,
                .reduction = collective.reduction == Reduction::max ? MPI_MAX : MPI_SUM,
-               .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes)};
+               .count = static_cast<int>((collective.in_blocks() ? collective.block(bytes) : bytes) / element_bytes),
+               .in_place = collective.sends_in_place()};
   const int others = !collective.traits().own_counts ? 0 : collective.among_neighbors() ? 2 : collective.ranks;
   const int unit = collective.has_types() ? static_cast<int>(element_bytes) : 1;
   const std::size_t words = mpi_handle_bytes / sizeof(std::uint32_t);  // of a handle
@@ -264,9 +279,10 @@ struct MpiCollectiveForm {
 #undef VOLLEY_FUNCTION
 
   // One call of it. A root's buffer of a broadcast is only read.
-  void operator()(const MpiCall& call, const void* from, void* to, More... more) const {
+  void operator()(const MpiCall& call, const void* sent, void* to, More... more) const {
     const auto& [operation, comm, root, is_root, type, reduction, count, counts, starts, arriving, arriving_starts,
-                 types, long_starts, long_arriving_starts] = call;
+                 types, long_starts, long_arriving_starts, in_place] = call;
+    const void* const from = in_place ? MPI_IN_PLACE : sent;
     switch (operation) {
       case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
       case Operation::broadcast:

@@ -68,6 +68,7 @@ MEANINGS = {
     "reduction": "how it is reduced",
     "root": "the rank that has the whole, or gets it",
     "imbalance": "lengths of the blocks of even and odd ranks, joined with dashes in CSV",
+    "in_place": "whether ranks contribute what is in their receive buffers",
     "progress_calls": "calls of the transport while a rank computes",
     "tolerance": "the residual at which a solution ends",
     "gaps": "whether the replay waits between calls as the application did",

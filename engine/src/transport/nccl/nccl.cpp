@@ -168,6 +168,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
     const std::size_t bytes = traits_of(collective.element).bits / 8;
     const std::size_t all = view.bytes / bytes;
     const std::size_t block = collective.block(view.bytes) / bytes;
+    const std::byte* const from = collective.sends_in_place() ? view.recv + collective.place(view.bytes) : view.send;
     const nccl::Comm comm = communicator_.get();
     const gpu::StreamHandle stream = stream_.get();
     switch (collective.operation) {
@@ -179,26 +180,26 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
                      "ncclBroadcast");
         break;
       case Operation::reduce:
-        nccl_->check(nccl_->reduce(view.send, view.recv, all, type, reduction, collective.root, comm, stream),
+        nccl_->check(nccl_->reduce(from, view.recv, all, type, reduction, collective.root, comm, stream),
                      "ncclReduce");
         break;
       case Operation::allreduce:
-        nccl_->check(nccl_->all_reduce(view.send, view.recv, all, type, reduction, comm, stream), "ncclAllReduce");
+        nccl_->check(nccl_->all_reduce(from, view.recv, all, type, reduction, comm, stream), "ncclAllReduce");
         break;
       case Operation::reduce_scatter:
         nccl_->check(nccl_->reduce_scatter(view.send, view.recv, block, type, reduction, comm, stream),
                      "ncclReduceScatter");
         break;
       case Operation::allgather:
-        nccl_->check(nccl_->all_gather(view.send, view.recv, block, type, comm, stream), "ncclAllGather");
+        nccl_->check(nccl_->all_gather(from, view.recv, block, type, comm, stream), "ncclAllGather");
         break;
-      default: send_blocks(collective, view);
+      default: send_blocks(collective, view, from);
     }
   }
 
   // As nccl-tests does it: one group of ncclSend and ncclRecv, with the blocks that this rank has for the others and
   // they for it.
-  void send_blocks(const Collective& collective, const View& view) const {
+  void send_blocks(const Collective& collective, const View& view, const std::byte* from) const {
     const auto& traits = collective.traits();
     const auto sends = [&](int rank) { return rank == collective.root ? traits.sent_by_root : traits.sent_by_others; };
     const auto receives = [&](int rank) {
@@ -211,7 +212,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       const std::size_t start = collective.block_start(view.bytes, other);
       // to a rank that gathers goes this rank's block; one that has all sends each rank its own
       if (sends(collective.self) == DataShare::whole) send(view.send + start, others, other, stream_.get());
-      else if (receives(other) == DataShare::whole) send(view.send, mine, other, stream_.get());
+      else if (receives(other) == DataShare::whole) send(from, mine, other, stream_.get());
       if (receives(collective.self) == DataShare::whole) recv(view.recv + start, others, other, stream_.get());
       else if (receives(collective.self) == DataShare::block_for_each)
         recv(view.recv + static_cast<std::size_t>(other) * mine, mine, other, stream_.get());

@@ -212,8 +212,10 @@ class StagedPinned final : public Whole<gpu::PinnedBuffer, AsyncCopies>, public 
     const MpiCall call = mpi_call(collective, view.bytes);
     const std::size_t sent = collective.sent_bytes(view.bytes);
     const std::size_t received = collective.received_bytes(view.bytes);
+    const std::size_t place = collective.place(view.bytes);
     for_each_operation(view, count, [&](const View& here) {
-      if (sent > 0) channel_.copies().copy_out(sent_.data(), here.send, sent);
+      if (call.in_place) channel_.copies().copy_out(received_.data() + place, here.recv + place, sent);
+      else if (sent > 0) channel_.copies().copy_out(sent_.data(), here.send, sent);
       blocking_collectives(call, sent_.data(), received_.data());
       if (received > 0) channel_.copies().copy_in(here.recv, received_.data(), received);
     });

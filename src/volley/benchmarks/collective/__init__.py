@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from volley.benchmarks.points import OPERATIONS, REDUCING, RESULTS, Operation, PointOptions, SweepOptions
 from volley.command import option_values
-from volley.command.commandline import Lazy, group, option
-from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
+from volley.command.commandline import Lazy, flag, group, option
+from volley.command.options import HOW, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.errors import UserError
 from volley.run.benchmark import Benchmark
 from volley.text import join_words
@@ -23,6 +23,9 @@ UNEVEN = tuple(each for each in OPERATIONS if each.endswith(("v", "w")))
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter", "gatherv", "scatterv")
 """The operations with a root."""
+
+IN_PLACE = ("reduce", "allreduce", "allgather", "all-to-all", "gather", "scan", "allgatherv", "gatherv")
+"""The operations in which what a rank contributes has a place in what is received."""
 
 Element = Literal["float", "int", "half", "bfloat16", "fp8e4m3"]
 """What can be reduced, as nccl-tests calls it."""
@@ -75,6 +78,9 @@ class CollectiveOptions(SweepOptions):
         shown="1,1",
         help="Ratio of the lengths of the blocks of even and odd ranks, in operations that end in v or w.",
     )
+    in_place: bool = flag(
+        panel=HOW, help="Contribute what is in the receive buffer (MPI_IN_PLACE). A sample is one operation."
+    )
     sampling: SamplingOptions = group(SamplingOptions)
     job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or 2"})
     output: OutputOptions = output_group()
@@ -82,8 +88,13 @@ class CollectiveOptions(SweepOptions):
     @property
     def named_operations(self) -> Sequence[Set[str]]:
         """Those of ``--operation``; with another element or reduction one that reduces."""
-        named = [{each} for each in self.operation] if any(words[0] == "--operation" for words in self.typed) else []
+        named = [{each} for each in self.operation] if self.names_operations else []
         return [*named, *([{*self.operation} & {*REDUCING}] if (self.element, self.reduction) != USUALLY else [])]
+
+    @property
+    def names_operations(self) -> bool:
+        """Whether somebody typed ``--operation``."""
+        return any(words[0] == "--operation" for words in self.typed)
 
     def __post_init__(self) -> None:
         if (self.element, self.reduction) != USUALLY and not set(self.operation) & set(REDUCING):
@@ -94,11 +105,14 @@ class CollectiveOptions(SweepOptions):
         for option_name, given, changes in (
             ("--imbalance", self.imbalance != (1, 1), UNEVEN),
             ("--root", self.root > 0, ROOTED),
+            ("--in-place", self.in_place, IN_PLACE),
         ):
             if given and not set(self.operation) & set(changes):
                 raise UserError(
                     f"{option_name} changes only {join_words(changes)}: add --operation {changes[0]}, or leave it out"
                 )
+        if self.in_place and self.points.cold_cache:
+            raise UserError("--cold-cache and --in-place: what an operation takes there was written just before")
 
 
 BENCHMARK = Benchmark(

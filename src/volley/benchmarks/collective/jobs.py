@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from volley.benchmarks.collective import CollectiveOptions
+from volley.benchmarks.collective import IN_PLACE, CollectiveOptions
 from volley.benchmarks.collective.results import CollectivePlan
 from volley.benchmarks.points.jobs import count_ranks_of_collective, sweep, trial_of_operations
 from volley.errors import UserError
@@ -18,14 +18,19 @@ def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
     ranks = count_ranks_of_collective(options.job, context, options.operation)
     if options.root >= ranks:
         raise UserError(f"--root {options.root}: there are {ranks} ranks, counted from 0: write --root {ranks - 1}")
+    named = not options.in_place or options.names_operations
     part = CollectivePlan(
-        operations=list(options.operation),
+        operations=[each for each in options.operation if named or each in IN_PLACE],
         sizes_bytes=list(options.points.sizes),
         element=options.element,
         reduction=options.reduction,
         root=options.root,
         imbalance=list(options.imbalance),
+        in_place=options.in_place,
         cold_cache=options.points.cold_cache,
     )
     found = sweep("collective", part, options, context, ranks, usual=USUAL_TRANSPORTS)
-    return replace(found, trial=trial_of_operations(found.planned[0].plan))
+    plan = found.planned[0].plan
+    if options.in_place and plan.sampling.mode == "fixed" and plan.sampling.iterations > 1:
+        raise UserError("--in-place: a result replaces what the next operation would send: write --iterations 1")
+    return replace(found, trial=trial_of_operations(plan))

@@ -35,14 +35,17 @@ class CollectivePlan(Frozen, frozen=True, kw_only=True):
             max_length=2,
         ),
     ] = field(default_factory=lambda: [1, 1])
+    in_place: Annotated[
+        bool, doc("whether ranks contribute what is in their receive buffers, in samples of one operation.")
+    ] = False
     cold_cache: ColdCache = False
 
     @property
     def unusual(self) -> str:
-        """What reductions do and which rank is the root, if it is not usual: ``max of int, root 2``."""
+        """What is not usual of reductions, the root and the buffers: ``max of int, root 2, in place``."""
         reduces = (self.element, self.reduction) != USUALLY and set(self.operations) & set(REDUCING)
         parts = [f"{self.reduction} of {self.element}" * bool(reduces), f"root {self.root}" * bool(self.root)]
-        return ", ".join(filter(None, parts))
+        return ", ".join(filter(None, [*parts, "in place" * self.in_place]))
 
     @property
     def point_sizes(self) -> list[int]:
@@ -137,7 +140,8 @@ def _columns(point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Qua
 
 
 def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
-    average = "median of single operations" if plan and plan.sampling.tail else "median of batch means"
+    single = plan is not None and (plan.sampling.tail or plan.options.in_place)
+    average = "median of single operations" if single else "median of batch means"
     text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
     if point.operation.endswith(("v", "w")) and plan and plan.options.imbalance != [1, 1]:
         even, odd = plan.options.imbalance
