@@ -112,14 +112,18 @@ OSU = (
     Row("-T", "volley collective -t host --operation allreduce --element int", "of messages volley compares bytes"),
     Row("-l", "volley collective -t host --in-place", CHECKED),
     Row("-k", BLOCKING.format("host", "gather") + " --root 1"),
-    Row("-a, -b multiple", "volley pingpong -t host --cold-cache", "also stream and collective"),
+    Row("-b multiple", "volley pingpong -t host --cold-cache", "also stream and collective"),
     Row("-z", "volley pingpong -t host --tail"),
     Row("-c, -u", LATENCY.format("host"), "always; `--no-verify` leaves it out"),
     Row(
         "-f", BLOCKING.format("host", "allreduce"), "records have the mean over the ranks and the skew of their entries"
     ),
     Row("-G", LATENCY.format("host"), "then `volley report` makes a page with the curves"),
-    Row("-t, -r", "volley overlap -t host --progress-calls 8", "with GPU memory the computation is on the GPU"),
+    Row(
+        "-t, -r, -a",
+        "volley overlap -t host --progress-calls 8",
+        "with GPU memory the computation is on the GPU; volley chooses its size",
+    ),
     Row("-s", LATENCY.format("host/put,host/put/pscw,host/put/fence"), "flush, PSCW, fence; no locks, no flush_local"),
     Row("-w", STREAM.format("host/put"), "windows of MPI_Win_allocate; in GPU memory of MPI_Win_create"),
     Row("-N cart:2:1, graph", "", "of neighborhoods volley has the ring"),
