@@ -98,6 +98,7 @@
   X(Comm_dup, MAKER, .comm = 1, .made = 2) X(Comm_dup_with_info, MAKER, .comm = 1, .made = 3) \
   X(Comm_split, MAKER, .comm = 1, .made = 4) X(Comm_split_type, MAKER, .comm = 1, .made = 5) \
   X(Comm_create, MAKER, .comm = 1, .made = 3) X(Comm_create_group, MAKER, .comm = 1, .made = 4) \
+  X(Comm_create_from_group, MAKER, .made = 5) X(Intercomm_create_from_groups, MAKER, .made = 8) \
   X(Cart_create, MAKER, .comm = 1, .made = 6) X(Cart_sub, MAKER, .comm = 1, .made = 3) \
   X(Graph_create, MAKER, .comm = 1, .made = 6) X(Dist_graph_create, MAKER, .comm = 1, .made = 9) \
   X(Dist_graph_create_adjacent, MAKER, .comm = 1, .made = 10) X(Intercomm_create, MAKER, .made = 6) \
