@@ -114,7 +114,8 @@ def test_every_command_for_a_program_of_others_runs_without_gpus(
 ) -> None:
     quick = {"transports": (), "matrix": ("--latency", "8", "--bandwidth", "64", "--iterations", "2")}
     timed = {"--cold-cache", "--in-place", "--tail"} & {*words}
-    few = () if {"--iterations", "--point-time"} & {*words} else ("--point-time", "0.01") if timed else ("--iterations", "2")
+    few = ("--point-time", "0.01") if timed else ("--iterations", "2")
+    few *= not {"--iterations", "--point-time"} & {*words}
     usual = ("--launches", "1", *few, *("--sizes", "64") * ("--sizes" not in words))
     done = volley(*words, ",".join(dict.fromkeys(",".join(values).split(","))), *quick.get(words[0], usual))
     assert done.code == 0, done.err

@@ -180,8 +180,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
                      "ncclBroadcast");
         break;
       case Operation::reduce:
-        nccl_->check(nccl_->reduce(from, view.recv, all, type, reduction, collective.root, comm, stream),
-                     "ncclReduce");
+        nccl_->check(nccl_->reduce(from, view.recv, all, type, reduction, collective.root, comm, stream), "ncclReduce");
         break;
       case Operation::allreduce:
         nccl_->check(nccl_->all_reduce(from, view.recv, all, type, reduction, comm, stream), "ncclAllReduce");
