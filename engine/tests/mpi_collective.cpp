@@ -217,6 +217,51 @@ void messages_in_place_of_poison_are_verified() {
   }
 }
 
+// As persistent requests that are right, or that send what was there when they were made.
+class Requests final : public Driver {
+ public:
+  explicit Requests(bool late) : late_(late) {}
+  void arm(const View& view, std::uint64_t count) override {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const View here = (i + 1 < count ? view : view.last()).message(i);
+      requests_.push_back({here, std::vector(here.send, here.send + here.bytes)});
+    }
+  }
+  void run(const View&, std::uint64_t, const std::optional<Window>&) override {
+    for (const auto& [here, made] : requests_) std::memcpy(here.recv, late_ ? here.send : made.data(), here.bytes);
+  }
+  void disarm() override { requests_.clear(); }
+
+ private:
+  bool late_;
+  std::vector<std::pair<View, std::vector<std::byte>>> requests_;
+};
+
+void requests_that_keep_a_message_are_found() {
+  const Workload workload{.name = "requests", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};
+  constexpr std::uint64_t bytes = 96;
+  for (const bool late : {true, false}) {
+    const auto memory = make_host_memory();
+    const Buffers buffers = memory->reserve(1 << 20);
+    Requests driver(late);
+    std::vector<Series> all(1);
+    all[0].name = "requests";
+    all[0].driver = &driver;
+    all[0].verifier = memory.get();
+    all[0].memory = MemoryKind::host;
+    all[0].view = {buffers.send, buffers.recv, bytes};
+    all[0].buffer_bytes = 1 << 20;
+    all[0].restarts = true;
+    LocalControl control(0, 0);
+    Watchdog watchdog("test", 60, /*launched*/ false);
+    Sampling sampling;
+    sampling.point_time_s = 0.01;
+    Sampler(control, sampling, workload, watchdog).measure(all);
+    EXPECT(all[0].pass.counts > 0);
+    EXPECT(all[0].mismatch.has_value() != late);
+  }
+}
+
 // The pass after the samples by hand: operations with a place each; true where a rank finds one of them wrong.
 bool wrong(Fault fault, const Context& context, const RankGroup& group, Collective collective,
            std::string_view transport) {
@@ -362,6 +407,7 @@ int main() {
     if (context.size == 1) every_wrong_element_is_found();
     if (context.size == 1) wrong_results_are_explained();
     if (context.size == 1) messages_in_place_of_poison_are_verified();
+    if (context.size == 1) requests_that_keep_a_message_are_found();
     RankGroup group = everyone(context);
     group.make_ring();
     ranks_agree_on_time(context, group);

@@ -115,6 +115,7 @@ class CollectiveBenchmark final : public Benchmark {
       if (series.memory == MemoryKind::device && series.skipped.empty()) {
         series.skipped = "a barrier moves no data: host measures it";
       }
+      if (in_place_) series.skipped = "a barrier has no buffers";
       series.verifier = nullptr;
       return series;
     }

@@ -9,7 +9,8 @@ namespace volley {
 namespace {
 
 constexpr int max_samples_a_visit = 10;
-// A point whose samples take less than this part of its time, because ranks wait for a core, ends as if they took it.
+// A point whose samples take less than this part of its time, because ranks wait for a core, ends as if they took it;
+// where a sample cannot be lengthened, by its whole time.
 constexpr double most_beside = 100;
 // A long pass is made in calls of about so many messages: where ranks share cores, one message may take milliseconds.
 constexpr std::uint64_t messages_a_call = 1024;
@@ -127,7 +128,7 @@ void Sampler::visit(Series& series) {
 // At least two: in three visits of a single launch as many as an interval of the median needs.
 int Sampler::batches_per_visit(const Series& series) const {
   if (batches_.is_long(series)) return min_samples_a_visit;
-  const int most = sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;
+  const int most = workload_.max_counts == 1 || sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;
   const double sample_s = series.count_s * static_cast<double>(series.count);
   return std::max(min_samples_a_visit, static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
 }
@@ -208,10 +209,14 @@ void Sampler::check_every_message(Series& series) {
   while (goes_on) {
     const std::uint64_t now = std::min(most, counts - series.pass.counts);
     batches_.expect_writing(now * in_flight * view.stride);
+    // A persistent request has to send what is there when it starts, not what was there when it was made.
+    if (series.restarts) series.driver->arm(view, now);
     series.messages->fill_pass(messages, now * in_flight, view.stride);
     control_.ready();
     watchdog_.progress(10 * series.count_s * static_cast<double>(now) + batches_.slowest_count_s(series));
-    static_cast<void>(series.driver->batch(view, now, window));
+    if (!series.restarts) series.driver->arm(view, now);
+    series.driver->run(view, now, window);
+    series.driver->disarm();
     batches_.expect_writing(now * in_flight * view.stride);
     note(series, series.messages->check_pass(messages, now * in_flight, view.stride));
     series.pass.counts += now;
@@ -232,6 +237,7 @@ void Sampler::note(Series& series, std::optional<Mismatch> found) const {
 
 // At the end of a round: all ends report to the first, which decides which points end and sends the decision.
 void Sampler::end_round(std::vector<Series>& all, int rounds) {
+  const double beside = workload_.max_counts == 1 ? 1 : most_beside;  // a sample is as short as what it measures
   for (auto& series : all) {
     if (!series.open()) continue;
     watchdog_.progress();
@@ -244,7 +250,7 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     const Taken taken{.first_samples = series.first_samples,
                       .second_samples = series.second_samples,
                       .visits = rounds,
-                      .sampling_s = std::max(series.sampling_s, series.elapsed_s / most_beside),
+                      .sampling_s = std::max(series.sampling_s, series.elapsed_s / beside),
                       .is_long = batches_.is_long(series),
                       .has_failed = series.mismatch.has_value()};
     series.ended_by = control_.shared(control_.leads() ? series.rule.ended(sampling_, taken) : EndedBy::open);
