@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import random
 import re
 import xml.etree.ElementTree as ET
@@ -540,6 +541,18 @@ def test_a_file_that_does_not_fit_this_machine_is_refused_before_anything_is_mea
     assert cli.main(["check", option, str(tmp_path / "file")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(said, line), line
+
+
+def test_one_host_is_this_machine_or_refused(here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its layers are measured here: a name that is not of this machine must get no verdict of it."""
+    monkeypatch.chdir(tmp_path)
+    done = here("check", "--hosts", "nosuchhost.invalid")
+    assert (done.code, done.out) == (2, "")
+    assert "nosuchhost.invalid is not this machine" in done.err
+    assert "type volley check there, or name two hosts or more" in done.err
+    full, short = f"{os.uname().nodename}.site.org", os.uname().nodename.partition(".")[0]
+    monkeypatch.setenv("SLURMD_NODENAME", "cn1")
+    command._refuse_another(["localhost", full, short, "cn1"])
 
 
 @pytest.mark.parametrize(("file", "said"), [("bad.json", "is not a file of limits"), ("no/such", "cannot write to")])

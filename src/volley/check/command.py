@@ -29,6 +29,7 @@ from volley.launch import cluster_map
 from volley.launch.allocation import allocation
 from volley.launch.cluster_map import ClusterMap
 from volley.launch.inside_launcher import rank_info
+from volley.launch.this_host import is_this_host
 from volley.machine.finding import Verdict, exit_code, in_order
 from volley.machine.inventory import Inventory, Seen, nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
@@ -137,6 +138,8 @@ def run(options: CheckOptions) -> int:
         print(f"volley: the switches: {known_words}", file=sys.stderr)
     if options.expect and not one:
         raise UserError(OF_ONE_MACHINE)
+    if one:
+        _refuse_another(options.job.hosts)
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
         gpus = gpu_count() if one and has_driver() else None
@@ -172,6 +175,14 @@ def run(options: CheckOptions) -> int:
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
     return code
+
+
+def _refuse_another(hosts: Sequence[str]) -> None:
+    """Refuse the name of another machine: one machine is checked from within."""
+    for name in hosts:
+        if name != os.environ.get("SLURMD_NODENAME") and not is_this_host(name):
+            why = f"--hosts {escape_controls(name)} is not this machine, {socket.gethostname()}, and one machine is"
+            raise UserError(f"{why} checked from within: type volley check there, or name two hosts or more")
 
 
 def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool:
@@ -272,8 +283,8 @@ class Judged:
 
     @property
     def host(self) -> str:
-        short = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-        return short if self.here or not self.names else self.names.map.node(self.names.ranks[0].host)
+        own = os.environ.get("SLURMD_NODENAME") if self.here else None
+        return own or (self.names.map.node(self.names.ranks[0].host) if self.names else socket.gethostname())
 
     def nodes(self, hosts: Sequence[str] = ()) -> list[str]:
         if self.one or not self.names:
@@ -331,7 +342,7 @@ class Judged:
             more = {
                 "gpus": [gpu.name or "" for gpu in self.gpus],
                 "nvlinks": [len(gpu.nvlinks or ()) for gpu in self.gpus],
-                "nics": nics_here() if self.here else None,
+                "nics": nics_here() if self.here and is_this_host(names.ranks[0].host, look_up=False) else None,
                 "memory_bytes": names.ranks[0].memory_available_bytes,
             }
             seen = [msgspec.structs.replace(seen[0], **more)]
