@@ -89,6 +89,26 @@ def test_a_limit_far_above_the_usual_judges_nothing() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": each}) for each in (1.0, 2.0, 5.0, 9.0, 300.0)]
     found = limits.Site(Limits(checks=checks), 1, AGAIN).judge("all", {"x": [1.0]})
     assert (found.status, "times the usual" in found.said) == ("UNDECIDED", True)
+    again = Again(COMMAND.parse(["--expect", "a/my limits.json", "--learn"]).typed)
+    assert limits.Site(Limits(checks=checks), 1, again).judge("all", {"x": [1.0]}).remedy == (
+        "on nodes where nothing else runs, into a new file: volley check --expect 'a/my limits-new.json' --learn"
+    )
+
+
+def test_what_limits_find_and_how_many_times_they_do_not_judge() -> None:
+    alike, apart = [1.0, 1.01, 0.99, 1.0, 1.01], [1.0, 2.0, 5.0, 9.0, 300.0]
+    for known, said in (
+        ({"x": alike, "y": alike}, r"they find what is slower by \d+ %"),
+        (
+            {"x": alike, "y": apart},
+            r"they find what is slower by \d+ %, and do not judge 1 of 2 times: 1 because the checks differ too much",
+        ),
+        (
+            {"y": apart},
+            "they judge none of 2 times: 1 because the checks differ too much and 1 because they are fewer than 5",
+        ),
+    ):
+        assert re.fullmatch(said, limits._finds(good_checks(known), ["x", "y"] if "x" in known else ["y", "z"]))
 
 
 def test_what_is_missing_fails() -> None:

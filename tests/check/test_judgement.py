@@ -17,7 +17,7 @@ from the_command import Finished
 from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.check import cluster, findings
 from volley.check.cluster import repeats_of
-from volley.check.evidence import Judgement, Places, Visits
+from volley.check.evidence import ClusterPart, Judgement, Places, Visits
 from volley.check.findings import Again, of_cluster
 from volley.check.judgement import judge
 from volley.check.places import Names
@@ -322,6 +322,13 @@ def test_what_was_skipped_says_why() -> None:
     judged = {("aware", "pingpong", 8): Judgement([], [0, 2])}
     (finding,) = of_cluster(judged, names_of(3), reasons, Again())
     assert (finding.status, finding.said) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
+
+
+def test_two_nodes_are_told_what_to_type_for_four() -> None:
+    judged = {("host", "pingpong", 8): Judgement([ClusterPart("group", "undecided", [0, 1], "few")])}
+    hosts = Names([msgspec.structs.replace(each, host=f"cn{each.rank}") for each in ranks(2)], ClusterMap())
+    (finding,) = of_cluster(judged, hosts, {}, Again([["--hosts", "cn0,cn1"], ["--ranks", "2"], ["--one-switch"]]))
+    assert finding.remedy == "four nodes or more: volley check --one-switch --hosts A,B,C,D"
 
 
 @pytest.mark.parametrize("slower", [0.1, 1.0])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Literal, TextIO, get_args
 from xml.sax.saxutils import quoteattr
 
@@ -55,8 +56,16 @@ class Again:
     @property
     def learn(self) -> str:
         """What learns the limits of a site, on a good node."""
-        file = next((words[1] for words in self.asked if words[0] == "--expect"), "FILE")
-        return self("--expect", file, "--learn", without=("--inventory",))
+        return self._learn("")
+
+    @property
+    def learn_anew(self) -> str:
+        """What learns them into another file."""
+        return self._learn("-new")
+
+    def _learn(self, added: str) -> str:
+        file = Path(next((words[1] for words in self.asked if words[0] == "--expect"), "FILE"))
+        return self("--expect", str(file.with_stem(f"{file.stem}{added}")), "--learn", without=("--inventory",))
 
 
 class CheckFinding(Finding, frozen=True, kw_only=True):
@@ -135,20 +144,20 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names, ag
         why, decides = {
             "few": (
                 f"the data is correct; the speed is not judged: of {len(nodes)} nodes nobody can say which one is slow",
-                "volley check of four nodes or more",
+                f"four nodes or more: {again('--hosts', 'A,B,C,D', without=('--ranks',))}",
             ),
-            "inside": (inside, "volley check with nodes of more switches"),
+            "inside": (inside, "a check with nodes of more switches"),
             "misplaced": (
                 f"{slower} slower within its switch and good beyond: not on that switch, or slow behind loaded links",
                 f"the switches as they are: {again('--switches', 'FILE')}",
             ),
             "lone": (
                 f"{slower} slower than the others: slow, or farther away",
-                f"volley check with more {more}" if switch else map_file,
+                f"a check with more {more}" if switch else map_file,
             ),
             "many": (
                 f"{slower} slower than the others, which are too few to be the yardstick",
-                f"volley check together with nodes that are known to be good{'' if switch else f', or {map_file}'}",
+                f"a check together with nodes that are known to be good{'' if switch else f', or {map_file}'}",
             ),
             "alike": (
                 f"{slower} slower than their neighbors, all alike: another kind of hardware, or slow",
@@ -157,7 +166,7 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names, ag
             "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", again.longer),
             "coarse": (
                 f"the pairs differ so much that only a node slower by {slower} would have been found",
-                f"volley check with more nodes, or while the network is idle: {again()}",
+                f"a check with more nodes, or this one while the network is idle: {again()}",
             ),
         }[part.reason]
         if part.reason == "few":

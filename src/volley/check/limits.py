@@ -30,7 +30,7 @@ from volley.machine.transports import without_fault
 from volley.statistics.by_group import student
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Floats
-from volley.text import count, join_few
+from volley.text import count, join_few, join_words
 
 FALSE_ALARM = 0.01
 """The probability that a good node is above any of its limits."""
@@ -150,11 +150,17 @@ def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[
 
 def _finds(limits: Limits, names: Iterable[str]) -> str:
     """Say what the limits can find."""
-    known = [limits.limit_s(without_fault(name), len([*names])) for name in names]
-    shares = [limit[0] / limit[1] - 1 for limit in known if limit and limit[0] <= WIDEST * limit[1]]
+    names = [*names]
+    known = [limits.limit_s(without_fault(name), len(names)) for name in names]
+    shares = sorted(limit[0] / limit[1] - 1 for limit in known if limit and limit[0] <= WIDEST * limit[1])
+    few, wide = known.count(None), len(known) - known.count(None) - len(shares)
+    reasons = {"because the checks differ too much": wide, f"because they are fewer than {FEWEST}": few}
+    why = join_words(f"{number} {reason}" for reason, number in reasons.items() if number)
     if not shares:
-        return "they differ too much to judge anything"
-    return f"they find what is slower by {min(shares) * 100:.0f} % to {max(shares) * 100:.0f} %"
+        return f"they judge none of {count(len(names), 'time')}: {why}"
+    percents = dict.fromkeys(f"{share * 100:.0f} %" for share in (shares[0], shares[-1]))
+    found = f"they find what is slower by {' to '.join(percents)}"
+    return f"{found}, and do not judge {wide + few} of {len(names)} times: {why}" if why else found
 
 
 @dataclass(frozen=True)
@@ -200,7 +206,7 @@ class Site:
             how = f"on good nodes: {again.learn}"
         elif wide:
             why = f"the limit judges nothing, because the good checks differ too much: {join_few(wide, 2)}"
-            how = f"on nodes where nothing else runs, into a new file: {again.learn}"
+            how = f"on nodes where nothing else runs, into a new file: {again.learn_anew}"
         elif open_:
             why, how = f"some launches are above the limit: {join_few(open_, NAMED)}", again()
         else:
