@@ -225,6 +225,15 @@ def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:
         command.run(TuneOptions(folder=tmp_path))
 
 
+def test_a_search_that_is_refused_leaves_no_records_so_that_the_folder_can_be_named_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_engine.use(monkeypatch, fake_engine.install(tmp_path / "bin"))
+    folder = tmp_path / "tuned"
+    assert cli.main(["tune", "-s", "8", "-o", str(folder), "--budget", "1"]) == UserError.exit_code
+    assert not folder.exists()
+
+
 def test_a_setting_for_recorded_calls_holds_for_all_sizes(tmp_path: Path) -> None:
     options = TuneOptions(benchmark=("replay", "app.trace"))
     assert options.words()[:2] == ["replay", "app.trace"]

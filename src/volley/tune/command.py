@@ -144,14 +144,22 @@ def run(options: TuneOptions) -> int:
     tuning = None
     with Stop() as stop:
         default = _prepared(benchmark, asked, stop)  # a wrong option is named before there is a folder
+        new = not folder.exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot create the folder {escape_controls(str(folder))}: {error.strerror}") from None
         writer = open_writer(folder / "records.jsonl", "tune")
         launcher = SettingLauncher(benchmark, asked, writer, stop, until, sessions={None: default})
-        with suppress(KeyboardInterrupt), closing(writer):
-            tuning = _search(options, launcher, folder)
+        try:
+            with suppress(KeyboardInterrupt), closing(writer):
+                tuning = _search(options, launcher, folder)
+        except UserError:
+            if launcher.sessions.keys() == {None}:  # refused before a setting was launched: -o can name it again
+                (folder / "records.jsonl").unlink(missing_ok=True)
+                if new:
+                    folder.rmdir()
+            raise
         ended = (
             stopped(stop.signal, measured=launcher.launched > 0) if stop.signal is not None else RunOutcome(EXIT_GOOD)
         )
