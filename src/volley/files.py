@@ -31,6 +31,9 @@ def read_bounded(source: str, max_bytes: int) -> bytes:
             while left >= 0 and (piece := file.read(_PIECE)):
                 pieces.append(piece)
                 left -= len(piece)
+    except IsADirectoryError:
+        why = "it is a folder, not a file" if source else "no file has such a name"
+        raise UserError(f"cannot read {name}: {why}") from None
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from None
     except ValueError:  # a name with a NUL

@@ -189,6 +189,7 @@ def test_a_reference_is_read_from_standard_input(home: Path, monkeypatch: pytest
 def test_misuse_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     write(home / "records", launches(1))
     write(home / "empty", [example_records.log(example_records.pingpong(status="skipped"))])
+    (home / "folder").mkdir()
     monkeypatch.chdir(home)
     check_transcript("refused/references", capsys, {str(home): "~"})
 

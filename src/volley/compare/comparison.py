@@ -116,8 +116,10 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     """Read files of records, the baseline first, which may be a published reference beside one file."""
     known = published()
     if misplaced := [word for word in words[1:] if word in known]:
-        other = next((word for word in words if word not in known), "RECORDS")
-        line = shlex.join(["volley", "compare", misplaced[0], other])
+        other = next((word for word in words if word not in known), None)
+        if other is not None:
+            read_file(other)  # what cannot be read is told first
+        line = shlex.join(["volley", "compare", misplaced[0], other or "RECORDS"])
         raise UserError(f"{misplaced[0]} is a published reference: name it first: {escape_controls(line)}")
     if words[0] in known:
         if len(words) > 2:
