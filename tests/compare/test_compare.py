@@ -345,7 +345,19 @@ def test_runs_of_two_commands_are_repeated_with_the_command_of_each() -> None:
         return Side.of("x", launches(1, 2, plan=plan), "")
 
     one, other = (f"with volley pingpong -s {sizes} --launches 6" for sizes in ("8", "8:64"))
-    assert f": measure A again {one}, and B {other}, or" in page.headline(compare(side("8"), side("8:64"), 0.05))
+    assert f": measure A again {one}, and B again {other}, or" in page.headline(compare(side("8"), side("8:64"), 0.05))
+
+
+@pytest.mark.parametrize(("launches_of_b", "needed"), [(2, 4), (3, 4)])
+def test_a_run_of_enough_launches_is_not_measured_again(launches_of_b: int, needed: int) -> None:
+    def side(number: int) -> Side:
+        return Side.of("x", launches(number, number, plan=example_records.plan(launch={"asked": []})), "")
+
+    found = page.headline(compare(side(6), side(launches_of_b), 0.05))
+    assert f"{needed} launches of B beside 6 of A can show a change" in found
+    assert f"measure B again with volley pingpong --launches {needed}, or use --live" in found
+    assert two_runs.can_decide(6, needed)
+    assert not two_runs.can_decide(6, needed - 1)
 
 
 def refused(why: str) -> Logs:

@@ -37,7 +37,7 @@ from volley.report.model import (
 )
 from volley.run.report_parts import hosts_of
 from volley.statistics.launches import FEASIBLE, of_observations
-from volley.statistics.two_runs import Bounds, Floats, Integers, min_to_decide
+from volley.statistics.two_runs import Bounds, Floats, Integers, min_beside, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
 
@@ -212,16 +212,25 @@ def too_few(comparison: Comparison) -> str:
     if comparison.paired:
         made = int(comparison.differences.launches[0].max())
         return f"{count(made, 'pair')} {_are(made)} too few to show a change: use --launches {needed} or more"
-    first, second = (_commands_again(comparison, side, needed) for side in (comparison.first, comparison.second))
-    again = f"each run again {needed} times or more and join its records (cat A1 A2 … > A)"
-    if len(first) == len(second) == 1:  # else the records are of several commands, or of volley check
-        again = f"each run again with {first[0]}"
-        if first != second:
-            again = f"A again with {first[0]}, and {comparison.letter} with {second[0]}"
+    sides = [("A", comparison.first), (comparison.letter, comparison.second)]
+    can, fewest = f"{needed} launches of each run", [int(np.min(those)) for those in comparison.differences.launches]
+    more, fewer = (0, 1) if fewest[0] >= fewest[1] else (1, 0)
+    beside = min_beside(fewest[more], comparisons=comparison.comparisons)
+    if beside <= needed:  # the run with more launches stays
+        can = f"{beside} launches of {sides[fewer][0]} beside {fewest[more]} of {sides[more][0]}"
+        sides, needed = [sides[fewer]], beside
+    commands = [_commands_again(comparison, side, needed) for _, side in sides]
+    who, letter = ("each run", "A") if len(sides) == 2 else (sides[0][0], sides[0][0])
+    if any(len(each) != 1 for each in commands):  # the records are of several commands, or of volley check
+        again = f"{who} again {needed} times or more and join its records (cat {letter}1 {letter}2 … > {letter})"
+    elif commands[0] == commands[-1]:
+        again = f"{who} again with {commands[0][0]}"
+    else:
+        again = ", and ".join(f"{name} again with {line}" for (name, _), (line,) in zip(sides, commands, strict=True))
     one, other = map(_launches, comparison.differences.launches)
     return (
-        f"{needed} launches of each run can show a change, these are too few (A: {one}; {comparison.letter}: {other}): "
-        f"measure {again}, or use --live"
+        f"{can} can show a change, these are too few (A: {one}; {comparison.letter}: {other}): measure {again}, or use "
+        "--live"
     )
 
 

@@ -157,6 +157,11 @@ def min_to_decide(*, paired: bool = False, comparisons: int = 1) -> int:
     return next(count for count in range(2, 100) if can_decide(count, count, paired=paired, comparisons=comparisons))
 
 
+def min_beside(launches: int, *, comparisons: int = 1) -> int:
+    """Return the fewest launches of one run that can show a change beside so many of the other."""
+    return next((count for count in range(2, 100) if can_decide(launches, count, comparisons=comparisons)), 100)
+
+
 def differences(first: Floats, second: Floats, *, paired: bool = False, comparisons: int = 1) -> Differences:
     """Compare two runs, result by result.
 
