@@ -910,10 +910,6 @@ out:
 
 static uint64_t aligned(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
 
-static void say(const char* what, int error) {
-  fprintf(stderr, "volley: this rank is not recorded: %s: %s\n", what, strerror(error));
-}
-
 static void fill_header(void) {
   header->version = VERSION;
   header->rank = header->size = -1;
@@ -928,7 +924,17 @@ static void fill_header(void) {
 }
 
 static int file = -1;
-static char copies_path[PATH_MAX];
+static char path[PATH_MAX], copies_path[PATH_MAX];
+
+// Leaves an empty file, for which a full disk has room: its name tells volley record the error.
+static bool give_up(int error) {
+  fprintf(stderr, "volley: this rank is not recorded: %s: %s\n", path, strerror(error));
+  char name[PATH_MAX + 16];
+  snprintf(name, sizeof name, "%.*s.%d.lost", (int)(strlen(path) - strlen(".rank")), path, error);
+  const int lost = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (lost >= 0) close(lost);
+  return false;
+}
 
 static bool open_file(void) {
   const char* const folder = getenv("VOLLEY_TRACE_FOLDER");
@@ -950,20 +956,20 @@ static bool open_file(void) {
   PLACE(at_words, h.most_words * sizeof *words);
   PLACE(at_events, h.most_events * sizeof *events);
   h.at_partners = at;
-  char host[64] = "", path[PATH_MAX];
+  char host[64] = "";
   gethostname(host, sizeof host - 1);
   const char* const local = getenv("VOLLEY_TRACE_LOCAL");  // for a host that does not reach the folder
   const bool here = local == NULL || access(folder, X_OK) == 0;
   if (!here) mkdir(local, 0700);
   snprintf(path, sizeof path, "%s/%s-%d.rank", here ? folder : local, host, (int)getpid());
   file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return say(path, errno), false;
+  if (file < 0) return give_up(errno);
   snprintf(copies_path, sizeof copies_path, "%.*s.copies", (int)(strlen(path) - strlen(".rank")), path);
   // Without room on the file system, a write to the mapped file would kill the process.
   const int error = posix_fallocate(file, 0, (off_t)at);
-  if (error != 0) return unlink(path), say(path, error), false;
+  if (error != 0) return unlink(path), give_up(error);
   char* const base = mmap(NULL, at, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (base == MAP_FAILED) return unlink(path), say(path, errno), false;
+  if (base == MAP_FAILED) return unlink(path), give_up(errno);
 #ifdef MADV_POPULATE_WRITE
   madvise(base, at, MADV_POPULATE_WRITE);  // Linux 5.14: no page fault while the program runs
 #endif
@@ -984,9 +990,9 @@ static bool open_file(void) {
 static bool add_partners(void) {
   const uint64_t bytes = aligned((uint64_t)header->size * sizeof *partners);
   const int error = posix_fallocate(file, (off_t)header->at_partners, (off_t)bytes);
-  if (error != 0) return say("partners", error), false;
+  if (error != 0) return unlink(path), give_up(error);
   partners = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)header->at_partners);
-  if (partners == MAP_FAILED) return say("partners", errno), false;
+  if (partners == MAP_FAILED) return unlink(path), give_up(errno);
   header->partners = (uint64_t)header->size;
   return true;
 }

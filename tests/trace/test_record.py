@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,31 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     assert code == 2
     assert "is no trace of volley record, or it is damaged" in err
     assert volley("record", "-o", trace, "--", "true")[0] == 2  # the file exists
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_ranks_without_room_for_their_files_are_not_said_to_be_without_mpi(status: int, tmp_path: Path) -> None:
+    trace = str(tmp_path / "t")
+    leaves = f">$VOLLEY_TRACE_FOLDER/host.a-11.28.lost; >$VOLLEY_TRACE_FOLDER/host.a-12.28.lost; exit {status}"
+    code, _, err = volley("record", "-o", trace, "--", "sh", "-c", leaves)
+    why = f"nothing was recorded: 2 ranks could not write a file in {trace}.ranks: No space left on device: "
+    assert (code, f"volley: {why}" in err, "MPI_Init" in err) == (status or 3, True, False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "said"), [("1m", "nothing was recorded: 2 ranks could not"), ("40m", "without a trace: 1 rank could not")]
+)
+def test_a_rank_says_that_the_disk_is_full(room: str, said: str, program: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        pytest.skip("only root can make a full disk, with unshare")
+    mount = f'mount -t tmpfs -o size={room} none {tmp_path}; exec "$@"'
+    words = ["-m", "volley", "record", "-o", str(tmp_path / "t"), "--", *mpirun(2, program, "known")]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    command = ["unshare", "-m", "sh", "-ec", mount, "sh", sys.executable, *words]
+    err = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False).stderr
+    assert f"{said} write a file in {tmp_path}/t.ranks: No space left on device" in err
+    assert "static" not in err
 
 
 def test_a_trace_damaged_anywhere_is_refused_in_one_sentence(known: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Afterwards they become one file, an ``.npz`` archive, which keeps only what was 
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from volley.document import Frozen
 from volley.errors import UserError
 from volley.files import mistaken, read_bounded, write_file
-from volley.text import escape_controls
+from volley.text import count, escape_controls, join_words
 
 VERSION = 1
 MAX_BYTES = 4 << 30
@@ -248,12 +249,22 @@ class Trace:
     info: TraceInfo
     ranks: list[RankTrace]
     name: str = ""
+    lost: list[str] = field(default_factory=list)
+    """Why ranks could not write a trace, of each of them."""
     _clocks: dict[bytes, tuple[int, int, float]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         """The ranks of the job, also those without a trace."""
         return max((rank.size for rank in self.ranks), default=0)
+
+    @property
+    def why_lost(self) -> str:
+        """``2 ranks could not write a file in app.trace.ranks: No space left on device``; else empty."""
+        if not self.lost:
+            return ""
+        whose, reasons = count(len(self.lost), "rank"), join_words(dict.fromkeys(self.lost))
+        return f"{whose} could not write a file in {escape_controls(self.name)}: {reasons}"
 
     @property
     def missing(self) -> list[int]:
@@ -344,7 +355,8 @@ def read_folder(folder: Path, info: TraceInfo) -> Trace:
     """Read what the ranks have written so far."""
     files = sorted(folder.glob("*.rank"))
     ranks = [rank for rank in map(_read_rank, files) if rank is not None]
-    return Trace(info, sorted(ranks, key=lambda rank: (rank.rank, int(rank.header["pid"]))), str(folder))
+    lost = [os.strerror(int(path.suffixes[-2][1:])) for path in folder.glob("*.[0-9]*.lost")]
+    return Trace(info, sorted(ranks, key=lambda rank: (rank.rank, int(rank.header["pid"]))), str(folder), lost)
 
 
 # --------------------------------------------------------------------------------------------------- the one file

@@ -176,18 +176,26 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
         name = signal_name(status - 128)
         ended = f"signal {name}" if name else f"status {status}"
         print(f"volley: the command ended with {ended}", file=sys.stderr)
+    lost = (
+        trace.why_lost and f"{trace.why_lost}: name a file on another disk with -o, or keep fewer calls with --events"
+    )
     if not trace.ranks:
         nothing = "nothing was recorded: "
         if status or info.stopped:
             why = _refused_root(info.command) if status else ""
-            print(f"volley: {nothing}no rank of this host had called MPI_Init{why}", file=sys.stderr)
+            no_rank = f"no rank of this host had called MPI_Init{why}"
+            print(f"volley: {nothing}{lost or no_rank}", file=sys.stderr)
             return status
+        if lost:
+            raise MachineError(nothing + lost)
         raise MachineError(
             f"{nothing}no process of the command called MPI_Init of a shared MPI library (static and setuid programs, "
             "and launchers that do not pass on LD_PRELOAD, keep the recorder out). Ranks of a host that does not reach "
             f"{escape_controls(str(folder.parent))} wrote to {local} there: volley explain reads a copy of that folder"
         )
-    if trace.missing:
+    if lost:
+        print(f"volley: {lost}", file=sys.stderr)
+    elif trace.missing:
         print(
             f"volley: no trace of {numbered('rank', trace.missing)}; the ranks of a host that does not reach "
             f"{escape_controls(str(folder))} wrote to {local} there: copy these files into that folder, then "

@@ -33,10 +33,8 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
         did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
         lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}{after}")
     if trace.missing:
-        lines.append(
-            f"{numbered('rank', trace.missing)} without a trace: "
-            "static or setuid programs, and those to which LD_PRELOAD is not passed on, are not recorded"
-        )
+        kept_out = "static or setuid programs, and those to which LD_PRELOAD is not passed on, are not recorded"
+        lines.append(f"{numbered('rank', trace.missing)} without a trace: {trace.why_lost or kept_out}")
     return lines
 
 
