@@ -114,6 +114,16 @@ def test_a_setting_that_the_words_of_the_job_blame_in_vain_is_told_with_what_cam
     assert found.evidence.endswith("; unset UCX_TLS alone: No components in pml")
 
 
+def test_mpi_is_not_said_to_fail_where_only_volley_cannot_bind_its_ranks() -> None:
+    why = "rank 1: the launcher's variables say that this process is local rank 1, but MPI says 0"
+    facts = changed(state("UCX_TLS leaves nothing"), mpi_host={"reason": why, "status": 2, "text": []})
+    (found,) = (each for each in diagnose(facts).findings if each.status == "broken")
+    assert "volley's measurement does not start with it" in found.said
+    assert "MPI fails" not in found.said
+    source = (Path(__file__).parents[2] / "engine/src/group/context.cpp").read_text("utf-8")
+    assert why.removeprefix("rank 1: ").partition("rank")[0] in source  # these are the engine's words
+
+
 def test_a_warning_about_a_variable_says_what_else_is_misspelt_or_not_judged() -> None:
     names = {"OMPI_MCA_blt": "OMPI_MCA_btl", "NCCL_IB_DISABLED": "NCCL_IB_DISABLE", "OMPI_MCA_foo": ""}
     asked = changed(GOOD, environment=dict.fromkeys([*names, "UCX_TSL"], "1"), stack={"misspelt": names})

@@ -128,6 +128,10 @@ def job(facts: Facts) -> DoctorFinding:
     return warning("srun starts no process in this job", f"srun --ntasks=1 true: {why}", remedy, _BETWEEN)
 
 
+_NOT_BOUND = "the launcher's variables say that this process is local rank"
+"""The engine refuses to bind ranks, because MPI finds others on this host than the launcher does."""
+
+
 def settings(facts: Facts) -> DoctorFinding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
     found = require(facts.surroundings, "the environment", "env")
@@ -141,7 +145,10 @@ def settings(facts: Facts) -> DoctorFinding:
             said = f"{join_words(trial.settings)}: without {it}, MPI sends much faster"
             return warning(said, _why(facts), trial.change, ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
-        said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
+        how = f"{what} fails with {it} and works without {it}"
+        if _NOT_BOUND in _why(facts):
+            how = f"volley's measurement does not start with {it}, but without {it}; MPI itself may work with {it}"
+        said = f"{join_words(trial.settings)}{where}: {how}"
         more = _OF_FILES if "ulimit -f" in said else ()
         end = end_of_job(facts.mpi_host.value, facts) if facts.mpi_host.value and "_GPU_SUPPORT" in said else ""
         remedy = f"{end}; without GPU memory, {trial.change} is enough" if end else trial.change
