@@ -111,16 +111,21 @@ def test_what_limits_find_and_how_many_times_they_do_not_judge() -> None:
         assert re.fullmatch(said, limits._finds(good_checks(known), ["x", "y"] if "x" in known else ["y", "z"]))
 
 
+def always(_: str) -> bool:
+    return True
+
+
 def test_what_is_missing_fails() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": 1.0, "aware": 1.0})] * 5
     one_gpu = msgspec.structs.replace(THIS, gpus=("H100",))
-    assert [each.said for each in limits.missing(one_gpu, ["x"], Limits(checks=checks), AGAIN)] == [
+    assert [each.said for each in limits.missing(one_gpu, ["x"], Limits(checks=checks), always, AGAIN)] == [
         "1 GPU of 2 that the good nodes with this processor have"
     ]
-    (found,) = limits.missing(THIS, ["x"], Limits(checks=checks), AGAIN)
+    (found,) = limits.missing(THIS, ["x"], Limits(checks=checks), always, AGAIN)
     assert (found.status, found.part) == ("FAIL", "aware")
-    assert not list(limits.missing(THIS, ["x", "aware+delay"], Limits(checks=checks), AGAIN))
-    (found,) = limits.missing(msgspec.structs.replace(THIS, cpu="Xeon"), ["x"], Limits(checks=checks), AGAIN)
+    assert not list(limits.missing(THIS, ["x", "aware+delay"], Limits(checks=checks), always, AGAIN))
+    assert not list(limits.missing(THIS, ["x"], Limits(checks=checks), "aware".__ne__, AGAIN)), "it was not asked for"
+    (found,) = limits.missing(msgspec.structs.replace(THIS, cpu="Xeon"), ["x"], Limits(checks=checks), always, AGAIN)
     assert (found.status, "other machines" in found.said) == ("UNDECIDED", True)
 
 
@@ -128,8 +133,10 @@ def test_limits_of_another_number_of_ranks_judge_only_what_does_not_depend_on_it
     seconds = {"pingpong: host, 8 B": 1.0, f"pingpong {cluster.TOGETHER} 16 ranks: host, 8 B": 1.0}
     known = Limits(checks=[limits.Checked(host="a", machine=THIS, seconds=seconds)] * limits.FEWEST)
     two = msgspec.structs.replace(THIS, ranks=2)
-    assert not list(limits.missing(two, ["pingpong: host, 8 B"], known, AGAIN))
-    assert [each.part for each in limits.missing(THIS, ["pingpong: host, 8 B"], known, AGAIN)] == [[*seconds][1]]
+    assert not list(limits.missing(two, ["pingpong: host, 8 B"], known, always, AGAIN))
+    assert [each.part for each in limits.missing(THIS, ["pingpong: host, 8 B"], known, always, AGAIN)] == [
+        [*seconds][1]
+    ]
     together = {f"pingpong {cluster.TOGETHER} 2 ranks: host, 8 B": [9.0]}
     found = limits.Site(known.of(two), 1, AGAIN).judge("all ranks", together, ranks=2)
     assert (found.status, "16 ranks together, and this check has 2" in found.said) == ("NOT JUDGED", True)
@@ -755,6 +762,60 @@ def test_a_busy_machine_is_reported_and_not_judged() -> None:
     layer = machine.layers(0)[0]
     (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, AGAIN)
     assert (found.status, "others may use these cores" in found.said) == ("NOT JUDGED", True)
+
+
+TOGETHER = "among all 2 ranks: host"
+
+
+def missing_in(here: Here, folder: Path, change: Callable[[Any], Any], *more: str) -> tuple[list[str], int]:
+    """Judge a kept check of two cores, each of whose records is changed, by limits of good nodes that also measured
+    ``more``; return what is missing, and the exit code."""
+    with gzip.open(ROOT / "results" / "two-cores" / "check.jsonl.gz") as file:
+        records = [new for line in file if (new := change(json.loads(line)))]
+    (folder / "r.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in records))
+    of = limits.Machine(cpu=records[0]["ranks"][0]["cpu"], ranks=2)
+    names = [*(f"pingpong: host, {size}" for size in ("8 B", "64 KiB", "1 MiB")), "collective: allreduce host, 1 MiB"]
+    names += [f"pingpong {TOGETHER}, 8 B", f"stream {TOGETHER}, 1 MiB", *more]
+    checked = limits.Checked(host="a", machine=of, seconds=dict.fromkeys(names, 1.0))
+    (folder / "known.json").write_bytes(msgspec.json.encode(Limits(checks=[checked] * limits.FEWEST)))
+    words = ("--from", str(folder / "r.jsonl"), "--expect", str(folder / "known.json"), "-f", "json")
+    done = here("check", *words)
+    found = json.loads(done.out)["findings"]
+    return [each["part"] for each in found if each["layer"] == "what must be there"], done.code
+
+
+def out_of_time(record: Any) -> Any:
+    """Only the shortest messages were measured before the budget ended."""
+    if record.get("size_bytes", 0) <= 8:
+        return record
+    if record["record"] == "rank_matrix":
+        skipped = [{"ranks": record["ranks"], "reason": OUT_OF_TIME}]
+        return {**record, "medians": [None], "lows": [None], "samples": [0], "skipped": skipped}
+    kept = ("record", "version", "transport", "ranks", "operation", "size_bytes")
+    return {key: record[key] for key in kept if key in record} | {"status": "skipped", "reason": OUT_OF_TIME}
+
+
+def ended_early(record: Any) -> Any:
+    """Launches that were killed after the shortest messages."""
+    return None if record["record"] in ("end", "launch_times") or record.get("size_bytes", 0) > 8 else record
+
+
+def without_host(record: Any) -> Any:
+    """The transport of two layers could not be used."""
+    if record["record"] == "transport":
+        return {**record, "available": False, "reason": "no MPI"}
+    return None if record["record"] in ("pingpong", "collective") else record
+
+
+def test_what_was_not_asked_for_or_had_no_time_is_not_missing(here: Here, tmp_path: Path) -> None:
+    """What was asked for and could not be used is."""
+    assert missing_in(here, tmp_path, lambda record: record) == ([], 0)
+    more = (f"stream {TOGETHER}/put, 1 MiB", "pingpong: host, 4 MiB")
+    assert missing_in(here, tmp_path, lambda record: record, *more) == ([], 0)
+    assert missing_in(here, tmp_path, out_of_time) == ([], 4)
+    assert missing_in(here, tmp_path, ended_early) == ([], 4)
+    lost = ["collective: allreduce host, 1 MiB; pingpong: host, 1 MiB; pingpong: host, 64 KiB; and pingpong: host, 8 B"]
+    assert missing_in(here, tmp_path, without_host) == (lost, 1)
 
 
 def _changed(change: Callable[[Any], None], launches: slice = slice(None)) -> bytes:

@@ -178,7 +178,8 @@ class Measured:
             turns = [
                 medians_s[(repetition == self.repetitions + turn) & ~np.isnan(medians_s)] for turn in range(repeats)
             ]
-            self.times.setdefault(name, []).extend(float(np.median(those)) for those in turns if len(those))
+            if usual := [float(np.median(those)) for those in turns if len(those)]:
+                self.times.setdefault(name, []).extend(usual)
         log.records = [row for row in log.records if row.failed]
         self.launches += 1
         self.repetitions += repeats

@@ -37,6 +37,7 @@ from volley.machine.signals import Stop
 from volley.machine.transports import TRANSPORTS, meant, without_fault
 from volley.records import command_again
 from volley.records.launch_series import refuse_unlike, series_of, way_key
+from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import Writer, open_writer, read_runs, without_repeats
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured
@@ -236,7 +237,7 @@ def _machine(check: Check, gpus: int) -> list[LayerLogs]:
             others = [words for words in asked.typed if words[0] != "--budget"]
             typed = (*others, ("--budget", f"{within.budget:.3g}"))
             logs += check.launches(layer.name, benchmark, replace(asked, sampling=within, typed=typed))
-        if logs:
+        if logs or any((each.layer, each.status) == (layer.name, "NOT POSSIBLE") for each in check.findings):
             found.append((layer, benchmark, logs))
     return found
 
@@ -304,8 +305,16 @@ class Judged:
             yield from machine.judge(layer, benchmark, logs, self.site, self.again)
         yield from machine.states([log for *_, logs in self.of_layers for log in logs], self.again)
         if self.yardsticks.limits and self.times:
-            times = None if self.options.transport else self.times
-            yield from limits.missing(self.this, times, self.yardsticks.limits, self.again)
+            yield from limits.missing(self.this, self.times, self.yardsticks.limits, self._asked, self.again)
+
+    def _asked(self, name: str) -> bool:
+        """Return whether a launch that measured all that it could was to measure what has this name in the limits."""
+        if cluster.TOGETHER not in name:
+            return any(layer.measures(name) for layer, _, logs in self.of_layers if machine.whole(logs))
+        plan = next((log.plan for log in self.logs if log.plan), None)
+        sizes = (cluster.LATENCY_BYTES, cluster.BANDWIDTH_BYTES)
+        late = OUT_OF_TIME in self.together.reasons.values() or not machine.whole(self.logs)
+        return plan is not None and not late and machine.is_place(name.partition(": ")[2], plan.transports, sizes)
 
     def _of_ranks(self) -> Iterator[CheckFinding]:
         """Judge all ranks together."""

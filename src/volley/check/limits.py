@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -215,10 +215,12 @@ class Site:
         return finding(status=verdict, said=why, remedy=how)
 
 
-def missing(machine: Machine, times: Iterable[str] | None, limits: Limits, again: Again) -> Iterator[CheckFinding]:
+def missing(
+    machine: Machine, times: Iterable[str], limits: Limits, asked: Callable[[str], bool], again: Again
+) -> Iterator[CheckFinding]:
     """Name what the good nodes had and this machine does not: GPUs, or something that was measured there.
 
-    ``times``: what this check measured; ``None``: the user chose it, so that nothing of it is missing.
+    ``times``: what this check measured; ``asked``: whether it was to measure something, and had the time for it.
     """
     finding = partial(CheckFinding, status="FAIL", layer="what must be there", evidence="limits")
     same = [each for each in limits.checks if each.machine.cpu == machine.cpu]
@@ -230,7 +232,7 @@ def missing(machine: Machine, times: Iterable[str] | None, limits: Limits, again
     # What all ranks measured together has their number in its name.
     usual = [{name for name in each.seconds if TOGETHER not in name} for each in known]
     usual = [{*each.seconds} for each in known if each.machine.ranks == machine.ranks] or usual
-    if absent := sorted(set.intersection(*usual) - {*map(without_fault, times)}) if usual and times is not None else []:
+    if absent := sorted(filter(asked, set.intersection(*usual) - {*map(without_fault, times)})) if usual else []:
         yield finding(part=join_few(absent, NAMED), said="measured on every good node, and not here")
     if limits.checks and not known and len(machine.gpus) >= fewest:
         kinds = join_few(dict.fromkeys(_words(each.machine) for each in limits.checks), 2)

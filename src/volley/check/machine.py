@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
 import numpy as np
 
+from volley import benchmarks
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.matrix.cases import HOST, GpuMatrixCase
@@ -34,7 +35,7 @@ from volley.run.benchmark import Benchmark
 from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
 from volley.text import count, grouped, join_few
-from volley.units import numbered
+from volley.units import format_size, numbered
 
 NEAR, CORES_NEAR = 1.1, 1.5
 """A published result is of one machine and has no interval: this many times its time passes, of a GPU or of a core."""
@@ -68,6 +69,21 @@ class Layer:
     @property
     def command(self) -> str:
         return shlex.join(["volley", *self.words])
+
+    def measures(self, name: str) -> bool:
+        """Return whether it measures what has this name in a file of limits: ``pingpong: host, 8 B``."""
+        benchmark, asked = benchmarks.read(self.words)
+        of, _, place = name.partition(": ")
+        if of != benchmark.name or "--sizes" not in self.words:
+            return of == benchmark.name
+        return is_place(place, asked.named_transports, asked.points.sizes)
+
+
+def is_place(place: str, transports: Iterable[str], sizes_bytes: Iterable[int]) -> bool:
+    """Return whether a place such as ``allreduce host, 1 MiB`` is of one of these transports and sizes."""
+    series, _, size = place.rpartition(", ")
+    transport = series.rpartition(" ")[2]
+    return transport in map(without_fault, transports) and size in map(format_size, sizes_bytes)
 
 
 def matrix_s(gpus: int) -> float:
@@ -130,10 +146,9 @@ def judge(
     for transport, reason in unavailable.items():
         yield finding(status="NOT POSSIBLE", said=f"{transport}: {reason}", remedy="volley doctor")
     times = measured(benchmark, logs)
-    late = out_of_time(logs)
-    if late or not times or not all(log.good for log in logs):
+    if not times or not whole(logs):
         if not unavailable and any(log.run for log in logs):  # why none began is a finding already
-            why, how = (f": {OUT_OF_TIME}", again.longer) if late else ("", layer.command)
+            why, how = (f": {OUT_OF_TIME}", again.longer) if out_of_time(logs) else ("", layer.command)
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))
@@ -147,6 +162,11 @@ def judge(
         yield _by_reference(layer, ratios, again, others)
     elif not slow:
         yield _by_hardware(layer, sections, len(times), others, again)
+
+
+def whole(logs: Sequence[RunLog]) -> bool:
+    """Return whether the launches measured all that could be measured here."""
+    return all(log.good for log in logs) and not out_of_time(logs)
 
 
 def out_of_time(logs: Sequence[RunLog]) -> bool:
