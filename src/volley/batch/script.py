@@ -16,19 +16,20 @@ from typing import Any
 from volley import benchmarks
 from volley.batch.options import BatchOptions
 from volley.batch.schedulers import SCHEDULERS
-from volley.command.commandline import Lazy, value_of
+from volley.command.commandline import Lazy, declared, value_of
 from volley.errors import EXIT_GOOD, MachineError, UserError
 from volley.files import refuse_existing, write_file
 from volley.launch import engine_path
 from volley.launch.allocation import Allocation
-from volley.launch.engine import ask_about
+from volley.launch.engine import About, ask_about
 from volley.launch.launchers import choose
 from volley.launch.start import this_volley
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import assemble
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import JobContext
+from volley.run.jobs import JobContext, Jobs
 from volley.text import escape_controls, join_words
+from volley.units import format_duration
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,8 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
     chosen = choose_mpi(asked.job.mpi, os.environ)
     with ask_about(path, chosen.library) as answer:
         about = answer()
-    plans = [job.plan for job in benchmark.jobs(asked, JobContext(about)).planned]
+    jobs = benchmark.jobs(asked, JobContext(about))
+    plans = [job.plan for job in jobs.planned]
     ranks = max(plan.world_size for plan in plans)
     if ranks < options.nodes:
         raise UserError(f"{ranks} ranks cannot be spread over {options.nodes} nodes: write --nodes {ranks}")
@@ -127,7 +129,7 @@ def _ranks(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tuple[Job
             "or let ranks share one with --share-gpu after the --"
         )
     named = value_of(asked, "--transport")
-    notes = _no_resources(options)
+    notes = [*_too_short(options, benchmark, jobs, about), *_no_resources(options)]
     if named and on_gpus and not resources.brings_gpus:
         notes.insert(0, _no_gpus(1 if share else needed))
     local = [each for each in benchmarks.BENCHMARKS if each.local and each.command == benchmark.command]
@@ -173,8 +175,8 @@ def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tup
         notes.append(_no_gpus("with their number"))
     if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
         notes.append(
-            "the job requests one core, and some GPUs may be far from it: request the whole node, under Slurm with "
-            "--directive=--exclusive"
+            "the job requests one core, and some GPUs may be far from it: request the whole node, with "
+            f"--directive={shlex.quote(_EXCLUSIVE[options.scheduler])}"
         )
     return JobResources(options, 1, "jsrun" if on_jsrun else "none"), [*notes, *_no_resources(options)]
 
@@ -203,6 +205,15 @@ def _check(options: BatchOptions, asked: Any) -> None:
         raise UserError(
             f"the job may measure for {at_least_s:g} s and ends after {options.time} s: raise --time, or lower --budget"
         )
+
+
+def _too_short(options: BatchOptions, benchmark: Benchmark, jobs: Jobs, about: About) -> list[str]:
+    expected_s = jobs.expected_s(JobContext(about), benchmark.forecast)
+    takes = f"the job takes about {format_duration(expected_s)} and ends after {options.time} s"
+    less = (
+        ", or write a --budget after the --" if any(o.name == "--budget" for o in declared(benchmark.options)) else ""
+    )
+    return [f"{takes}: raise --time{less}"] if expected_s > options.time else []
 
 
 def _no_gpus(needed: int | str) -> str:
@@ -253,7 +264,8 @@ def _directives(resources: JobResources) -> list[str]:
     for line in SCHEDULERS[options.scheduler].directives:
         with suppress(KeyError):  # a value that the user did not give
             lines.append(resources.fill(line))
-    return [*lines, *options.directive]
+    placed = any("place=" in each for each in options.directive)  # PBS reads one of them
+    return [*(line for line in lines if not (placed and "place=" in line)), *options.directive]
 
 
 def _script(resources: JobResources, command: str, submit: str) -> str:
