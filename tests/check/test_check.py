@@ -162,6 +162,13 @@ def test_an_inventory() -> None:
     (found,) = inventory.by_inventory(msgspec.structs.replace(asked, nodes="cn1"), [whole], AGAIN)
     assert (found.status, found.evidence) == ("PASS", "inventory")
     assert found.said == "all is as it must be: 1 node, processor, GPUs, kind of GPU, NVLinks, NICs and memory"
+    for node, nodes, said in (
+        ("cn1.site.org", "cn[1-3]", "all is as it must be: name"),
+        ("login", "cn[1-3]", "it is none of cn[1-3]"),
+    ):
+        here = Seen(node=node, cpu="EPYC")
+        (found,) = inventory.by_inventory(Inventory(nodes=nodes), [here], AGAIN, alone=True)
+        assert (found.said, found.nodes if found.status == "FAIL" else ("login",)) == (said, ("login",))
     none = Inventory(gpus=0)
     seen = (whole, msgspec.structs.replace(whole, gpus=[]), msgspec.structs.replace(whole, gpus=None))
     assert [(each.status, each.said) for one in seen for each in inventory.by_inventory(none, [one], AGAIN)] == [
@@ -631,6 +638,9 @@ def test_healthy_machines_pass(here: Here, tmp_path: Path) -> None:
     assert done.code == 0, done.out
     assert "PASS         MPI on device memory: 7.3 % slower than the reference h200-x2" in done.out
     file = tmp_path / "node.json"
+    file.write_text('{"nodes": "cn[1-2],vm"}')
+    done = here("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"), "--inventory", str(file))
+    assert "PASS         inventory: all is as it must be: name" in done.out
     file.write_text('{"gpus": 2, "nics": ["mlx5_0"]}')
     done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "--inventory", str(file))
     assert "the records of this check do not contain: NICs" in done.out

@@ -24,6 +24,7 @@ from volley.check.by_paths import by_line_rate, by_paths
 from volley.check.findings import Again, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
+from volley.command.option_values import expand
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
 from volley.launch import cluster_map
 from volley.launch.allocation import allocation
@@ -355,7 +356,9 @@ class Judged:
                 "memory_bytes": names.ranks[0].memory_available_bytes,
             }
             seen = [msgspec.structs.replace(seen[0], **more)]
-        yield from inventory.by_inventory(self.yardsticks.inventory, seen, self.again)
+        hosts = next((words[1] for words in self.again.asked if words[0] == "--hosts"), "")
+        alone = self.one and len(expand(hosts or "a")) == 1
+        yield from inventory.by_inventory(self.yardsticks.inventory, seen, self.again, alone=alone)
 
 
 def _without_rank(logs: list[RunLog], asked: int) -> Iterator[CheckFinding]:

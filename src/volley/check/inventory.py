@@ -31,15 +31,23 @@ def read_inventory(path: Path) -> Inventory:
     return found
 
 
-def by_inventory(asked: Inventory, seen: Sequence[Seen], again: Again) -> Iterator[CheckFinding]:
-    """Name what is not there; what the records do not contain is undecided."""
+def by_inventory(
+    asked: Inventory, seen: Sequence[Seen], again: Again, *, alone: bool = False
+) -> Iterator[CheckFinding]:
+    """Name what is not there; what the records do not contain is undecided.
+
+    ``alone``: one node was checked, which must be one of the nodes of the file.
+    """
     finding = partial(CheckFinding, layer="inventory", evidence="inventory")
     nodes = expand(asked.nodes) if asked.nodes else ()
     there = {each.node for each in seen}
-    absent = [node for node in nodes if node not in there]
+    absent, why = [node for node in nodes if node not in there], "no rank ran there"
+    if alone:
+        absent = [node for node in there if nodes and not {node, node.partition(".")[0]} & {*nodes}]
+        why = f"it is none of {asked.nodes}"
     if absent:
-        yield finding(status="FAIL", part=join_few(absent, NAMED), said="no rank ran there", nodes=tuple(absent))
-    good = {count(len(nodes), "node"): True} if nodes else {}
+        yield finding(status="FAIL", part=join_few(absent, NAMED), said=why, nodes=tuple(absent))
+    good = {"name" if alone else count(len(nodes), "node"): True} if nodes else {}
     unseen, failed = dict[str, bool](), bool(absent)
     for each in seen:
         for name, said in wrong(asked, each):
