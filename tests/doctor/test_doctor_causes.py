@@ -27,7 +27,7 @@ from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine import facts as f
 from volley.machine import job_facts
-from volley.machine.mpi_words import limit_in, reason_in
+from volley.machine.mpi_words import invalid_values, limit_in, reason_in
 
 SITUATIONS = {**KNOWN, **FURTHER, **UNSEEN}
 OUTPUTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
@@ -40,6 +40,13 @@ def test_the_reason_is_the_sentence_that_says_why(output: str) -> None:
     said = [line[2:] for line in lines]
     assert reason_in(said) == reason[2:]
     assert limit_in(said) == ("ulimit -n" if "ulimit -n" in title else "")
+
+
+def test_what_open_mpi_says_of_a_value_is_read_from_a_job_that_worked() -> None:
+    rule, said = "-" * 74, "An invalid value was supplied for an enum variable."
+    lines = [rule, said, "", "  Variable     : mpi_preconnect_mpi", "  Value        : x", "  Valid values : 0|f", rule]
+    assert invalid_values([*lines, *lines]) == ["mpi_preconnect_mpi=x"]
+    assert invalid_values([line.strip() for line in lines if line]) == ["mpi_preconnect_mpi=x"]
 
 
 def test_a_warning_does_not_hide_what_is_known() -> None:

@@ -253,6 +253,10 @@ STATES: dict[str, dict[str, Any]] = {
         "stack": {"mpi_family": "mpich", "misspelt": {"MPIR_CVAR_NOLOCL": "MPIR_CVAR_NOLOCAL"}},
     },
     "UCX says that nothing used a variable": {"environment": {"UCX_TSL": "tcp"}, "mpi_host": {"unused": ["UCX_TSL"]}},
+    "Open MPI knows no such value": {
+        "environment": {"OMPI_MCA_mpi_preconnect_all": "x"},
+        "mpi_host": {"invalid": ["mpi_preconnect_mpi=x"]},
+    },
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
     "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(

@@ -88,6 +88,7 @@ class JobFacts(Fact, frozen=True, kw_only=True):
     points: list[PointFacts] = []
     protocols: list[str] = []  # UCX's own lines about the protocol that it chose
     unused: list[str] = []  # variables of which UCX says that nothing used them
+    invalid: list[str] = []  # parameters of which Open MPI says that they have no such value, with it
     text: list[str] = []  # the end of what else was printed
     start_s: float = 0.0  # from the start of the launcher to the first record, when MPI_Init was over
 

@@ -219,6 +219,12 @@ def lost_host(lines: Sequence[str]) -> str:
     return next(_matches([_LOST], lines), "")
 
 
+def invalid_values(lines: Sequence[str]) -> list[str]:
+    """Return the parameters to which Open MPI knows no such value (help-mca-var.txt): ``mpi_preconnect_mpi=x``."""
+    said = re.findall(r"supplied for an enum variable\.\s+Variable +: (\S+)\s+Value +: (.*)", "\n".join(lines))
+    return [f"{name}={value.strip()}" for name, value in dict.fromkeys(said)]
+
+
 def reason_in(lines: Sequence[str], known: str = "") -> str:
     """Return the sentence that says why a job failed, with the details that belong to it; empty if none does.
 

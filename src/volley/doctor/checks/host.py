@@ -185,6 +185,9 @@ def _not_judged(facts: Facts, known: str) -> Iterator[str]:
         yield f"{join_few(unnamed)}, because this MPI names no such variable"
 
 
+_PARAMETER_FILES = "~/.openmpi/mca-params.conf, or openmpi-mca-params.conf of the site"
+
+
 def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
     """Yield variables that nothing can use: of a device that is not here, or misspelt."""
     for name, value in facts.environment.items():
@@ -203,13 +206,19 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
         remedy = f'export {near}="${name}"; unset {name}'
         if name not in facts.environment:
             wrong, right = (quote(each.removeprefix("OMPI_MCA_")) for each in (name, near))
-            remedy = f"write {right} for {wrong} in ~/.openmpi/mca-params.conf, or openmpi-mca-params.conf of the site"
+            remedy = f"write {right} for {wrong} in {_PARAMETER_FILES}"
         if near:
             yield warning(f"{name} is no {known} of this {library}; {near} is one", tried, remedy)
     job = facts.mpi_host.value
     if job and job.unused:
         said = f"UCX did not use {join_few(job.unused)}: misspelt, or of a transport that this host does not have"
         yield warning(said, f"{job.command_line}: unused env variables", f"unset {' '.join(job.unused)}")
+    for each in job.invalid if job else ():  # Open MPI names the parameter by its first name
+        value = each.partition("=")[2]
+        names = [name for name, its in facts.environment.items() if name.startswith("OMPI_MCA_") and its == value]
+        said = f"{join_words(f'{name}={value}' for name in names) or each}: Open MPI knows no such value"
+        remedy = f"unset {' '.join(names)}" if names else f"correct {each} in {_PARAMETER_FILES}"
+        yield warning(said, f"{facts.mpi_host.call}: an invalid value was supplied for {each}", remedy)
 
 
 def _ended(facts: Facts) -> list[TrialFacts]:

@@ -51,7 +51,7 @@ from volley.machine.job_facts import (
 )
 from volley.machine.mpi_choice import Choice, choose_mpi, family_of, installed_file
 from volley.machine.mpi_stack import assemble
-from volley.machine.mpi_words import SETTING, names_setting, without_component
+from volley.machine.mpi_words import SETTING, invalid_values, names_setting, without_component
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.paths import RunPath
 from volley.machine.place import OF_JOBS, without_needless
@@ -468,5 +468,6 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         ],
         protocols=ucx_protocols.in_short(ending.others),
         unused=ucx_protocols.unused_variables(ending.others),
+        invalid=invalid_values(ending.others),
         text=[] if complete else [line for line in ending.others if not ucx_protocols.is_line(line)][-_MAX_LINES:],
     )
