@@ -25,7 +25,7 @@ OF_MPI = {
 }
 """MPI's name of an operation, in small letters, and volley's."""
 RING = "volley collective -t {} --ranks 8 --operation {}"
-OF_64 = "the time of a window is that of 64 calls"
+OF_64 = "the screen has the bandwidth; with `-f csv`, `time_s` is of 64 calls"
 ITERATIONS = "one batch of so many; without, until the interval is narrow enough"
 CHECKED = "each result is checked"
 VECTOR = "doubles 64 bytes apart, as a datatype and packed by hand"
@@ -66,14 +66,24 @@ OSU = (
     Row("osu_bibw_persistent", "volley stream -t host/persistent --direction bi"),
     Row("osu_partitioned_latency", LATENCY.format("host/partitioned"), "8 parts, which one thread makes ready"),
     Row("osu_mbw_mr", RATE.format("host")),
-    Row("osu_latency_mt", LATENCY.format("host,threads"), "as many threads receive as send: 2, 4 and 8"),
+    Row(
+        "osu_latency_mt",
+        LATENCY.format("host,threads"),
+        "as many threads receive as send: 2, 4 and 8; each needs a core",
+    ),
     Row("osu_latency_mp", LATENCY.format("host"), "without its further processes, which sleep"),
     Row("osu_bw_fan_in", PATTERN.format("fan-in"), "one receiver; OSU has one for each rank of a node"),
     Row("osu_bw_fan_out", PATTERN.format("fan-out"), "one sender; OSU has one for each rank of a node"),
     Row(
-        "osu_put_latency", "volley stream -t host/put/blocking --window 1", "the answer of the receiver is in the time"
+        "osu_put_latency",
+        "volley stream -t host/put/blocking --window 1",
+        "with `-f csv`, `time_s` is of one call and the answer of the receiver",
     ),
-    Row("osu_get_latency", "volley stream -t host/get/blocking --window 1", "the notification is in the time"),
+    Row(
+        "osu_get_latency",
+        "volley stream -t host/get/blocking --window 1",
+        "with `-f csv`, `time_s` is of one call and the notification",
+    ),
     Row("osu_put_bw", STREAM.format("host/put")),
     Row("osu_get_bw", STREAM.format("host/get")),
     Row("osu_put_bibw", "volley stream -t host/put --direction bi"),
@@ -149,7 +159,7 @@ IMB = (
     Row("Accumulate, Get_accumulate", "volley stream -t host/put/accumulate,host/get/accumulate", OF_64),
     Row("Fetch_and_op", "volley stream -t host/get/fetch-and-op --sizes 8", OF_64),
     Row("Compare_and_swap", "volley stream -t host/get/compare-and-swap --sizes 8", OF_64),
-    Row("PingPongMT", LATENCY.format("host,threads"), "each thread has a communicator of its own"),
+    Row("PingPongMT", LATENCY.format("host,threads"), "each thread has a communicator and a core of its own"),
     Row("UniBandMT", "volley message-rate -t host,threads"),
     Row("BiBandMT, PingPingMT", "volley stream -t host,threads --direction bi", "PingPingMT: `--window 1`"),
     Row("SendRecvMT, ExchangeMT, BcastMT, … (other IMB-MT)", "", "only messages between two ranks are sent by threads"),

@@ -94,7 +94,7 @@ void contributions_differ() {
 // numbers are not so small that arithmetic could take them for 0, nor so large that a sum is no number.
 void packed_contributions_add_up() {
   for (const Kind& kind : std::span(kinds).subspan(2)) {
-    for (const int ranks : {2, 3, 64, 100000}) {
+    for (const int ranks : {2, 3, 4, 33, 64, 100000}) {
       const Collective collective{
           .operation = Operation::allreduce, .element = kind.element, .ranks = ranks, .reduction = kind.reduction};
       const auto of = contributed(collective, 4096, seed).of;
@@ -111,6 +111,7 @@ void packed_contributions_add_up() {
         for (std::uint32_t shift = 0; shift < 32; shift += of.packed_bits)
           EXPECT((all >> shift & ((std::uint64_t{1} << of.packed_bits) - 1)) >> (of.packed_bits - 3) == 1);
         contributors.insert(of.contributor(position));
+        EXPECT(of.contributor(position) != of.contributor(position + message_step_bytes / element_bytes));
       }
       EXPECT(contributors.size() == std::min<std::size_t>(300, static_cast<std::size_t>(ranks)));
     }

@@ -121,3 +121,16 @@ def test_thirds_whose_intervals_touch_and_too_few_samples_do_not_drift() -> None
     assert stats.drift([*rising, *rising, *(5 + each for each in rising)]) == 0.0
     assert stats.drift([*rising, *rising, *(6 + each for each in rising)]) == pytest.approx(6 / 3.5)
     assert stats.drift([1.0, 2.0] * 8) == 0.0
+
+
+def test_the_interval_of_times_that_a_coarse_clock_read_covers_the_median() -> None:
+    """Steps of 10 ns: nearly all readings are one of three numbers."""
+    rng = random.Random(20261130)
+    held = 0
+    for _ in range(200):
+        true_ns = rng.uniform(300, 310)
+        read = [10 * round(rng.gauss(true_ns, 4) / 10) for _ in range(1000)]
+        found = stats.estimate(read)
+        assert found.low < found.median < found.high
+        held += found.low <= true_ns <= found.high
+    assert held >= 0.95 * 200

@@ -120,8 +120,8 @@ inline constexpr std::size_t element_bytes = 4;
 // that the sum of all is below 2^24, or 2^31 of integers: exact in every order of summation.
 //
 // Of types so short that these sums would not be exact, and of maxima, one rank contributes to each position and the
-// others 0: the result is its bits, and is 0 where it is missing. Which rank that is changes from word to word and from
-// fill to fill. The types are words of `packed_bits`; all their values are positive numbers of medium size.
+// others 0: the result is its bits, and is 0 where it is missing. Which rank that is changes from word to word and
+// from message to message. The types are words of `packed_bits`; all their values are positive numbers of medium size.
 struct Contributions {
   bool reduces = false;
   bool floats = false;
@@ -148,9 +148,10 @@ struct Contributions {
     const std::uint32_t summed = rank == sum ? ranks : static_cast<std::uint32_t>(sum - rank);
     return summed * (ranks + 1) + summed * (summed - 1) / 2 + summed * varying(position);
   }
-  // The one rank that contributes to a position, and what.
+  // The one rank that contributes to a position, and what. The same place of the next message is of another rank.
   [[nodiscard]] constexpr int contributor(std::uint64_t position) const {
-    return static_cast<int>((start + position) % ranks);
+    constexpr std::uint64_t step = message_step_bytes / element_bytes;
+    return static_cast<int>((start + position + (step % ranks == 0 ? position / step : 0)) % ranks);
   }
   [[nodiscard]] constexpr std::uint32_t packed(std::uint64_t position) const {
     const std::uint32_t low_bits = packed_bits - 3;

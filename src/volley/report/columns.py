@@ -34,7 +34,7 @@ MEANINGS = {
     "status": "ok, failed (a message was wrong, or nothing moved) or skipped; of a saved run whether it is complete",
     "reason": "why there is no number",
     "launches": "how many launches measured it",
-    "samples": "samples of all launches; each is the mean of a batch",
+    "samples": "samples of all launches; each is the mean of a batch, or with --tail and --in-place one operation",
     "time_s": "half a round trip, a window (of both directions the slower one), an operation, or what metric says",
     "latency_s": "half a round trip, or the time of an operation; empty for a stream",
     "bandwidth_Bps": "bytes moved in time_s; of a collective the bus bandwidth; of pairs all together",
