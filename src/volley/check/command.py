@@ -21,7 +21,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, inventory, limits, machine
 from volley.check.by_paths import by_line_rate, by_paths
-from volley.check.findings import Again, CheckFinding, of_cluster, render
+from volley.check.findings import Again, Busy, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.command.option_values import expand
@@ -188,16 +188,18 @@ def _refuse_another(hosts: Sequence[str]) -> None:
 
 
 def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool:
-    """Add a check to the limits, if it passed on cores that nothing else used; return whether it did."""
+    """Add a check to the limits, if it passed with cores of its own; return whether it did."""
     learned = False
     if exit_code(findings) != EXIT_GOOD:
         said = f"{file}: nothing was learned, because this check did not pass"
     elif (busy := judged.without_core) and not judged.options.output.force:
-        said = f"{file}: nothing was learned: {busy}; check again while nothing else runs here, or add --force"
+        said = f"{file}: nothing was learned: {busy.said}; check again {busy.without}, or add --force"
         said += "; the exit code is 4, because what --learn asks for was not done"
     else:
         said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
-        said += f"\nvolley: {busy}: {limits.TOO_LONG}" if busy else ""
+        if busy:
+            said += f"\nvolley: {busy.said}: these times are longer than those of a quiet node; learn into a new file "
+            said += busy.without
     print(said, file=sys.stderr)
     return learned
 
@@ -271,10 +273,10 @@ class Judged:
         self.site = limits.Site(known.of(self.this), len(self.times), self.again) if known else None
 
     @property
-    def without_core(self) -> str:
-        """Say that others used the cores, whichever layer saw it; else nothing."""
+    def without_core(self) -> Busy | None:
+        """Say why ranks were without their cores, whichever layer saw it."""
         of_cores = (those for layer, _, those in self.of_layers if layer.of_cores)
-        return next(filter(None, map(machine.without_core, (*of_cores, self.logs))), "")
+        return next(filter(None, map(machine.without_core, (*of_cores, self.logs))), None)
 
     @property
     def this(self) -> limits.Machine:

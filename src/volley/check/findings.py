@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, TextIO, get_args
+from typing import Annotated, Literal, NamedTuple, TextIO, get_args
 from xml.sax.saxutils import quoteattr
 
 import msgspec
@@ -68,6 +68,17 @@ class Again:
         return self("--expect", str(file.with_stem(f"{file.stem}{added}")), "--learn", without=("--inventory",))
 
 
+class Busy(NamedTuple):
+    """Why ranks had less than a core each, so that times are longer than those of a quiet node."""
+
+    said: str
+    without: str = "while nothing else runs here"
+    """How to check without it."""
+
+
+OF_ITS_OWN = "with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell)"
+
+
 class CheckFinding(Finding, frozen=True, kw_only=True):
     """What is known about a layer, or about a part of the cluster in it."""
 
@@ -119,7 +130,8 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     ranks, cpus = count(len(names.ranks), "rank"), len(cpus_of(names.ranks))
     if len(names.ranks) > cpus > 0:
         why = f"the data of {ranks} is correct; the speed is not judged, because they share {count(cpus, 'CPU')}"
-        return finding(status="NOT JUDGED", said=why, remedy=again("--ranks", str(cpus)))
+        how = again("--ranks", str(cpus)) if cpus > 1 else f"{OF_ITS_OWN}: {again()}"
+        return finding(status="NOT JUDGED", said=why, remedy=how)
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"
         return finding(status="PASS", said=why, evidence="population")

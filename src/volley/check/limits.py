@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Meta
 
 from volley.check.cluster import TOGETHER
-from volley.check.findings import NAMED, Again, CheckFinding
+from volley.check.findings import NAMED, Again, Busy, CheckFinding
 from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, why_unreadable
 from volley.errors import UserError
 from volley.files import mistaken, write_file
@@ -38,7 +38,6 @@ FEWEST = 5
 """Good nodes, or checks of one, that a limit needs."""
 WIDEST = 1.5
 """A limit above this many times the usual time was learned from checks that differ too much, and judges nothing."""
-TOO_LONG = "these times are longer than those of a quiet node; learn into a new file while nothing else runs here"
 APART = math.log(1.05)
 """One check is left out if it is this far from all others, and three times as far as these are from each other."""
 
@@ -172,12 +171,12 @@ class Site:
     again: Again
 
     def judge(
-        self, layer: str, times: Mapping[str, Sequence[float]], busy: str = "", ranks: int | None = None
+        self, layer: str, times: Mapping[str, Sequence[float]], busy: Busy | None = None, ranks: int | None = None
     ) -> CheckFinding:
         """Compare the seconds of each place, in several launches or repetitions, with the limits.
 
-        ``busy`` says that others use the cores: then nothing is slow for certain; ``ranks``: how many measured
-        together, if the times depend on that.
+        ``busy`` says why ranks had no core of their own: then nothing is slow for certain; ``ranks``: how many
+        measured together, if the times depend on that.
         """
         finding, again = partial(CheckFinding, layer=layer, evidence="limits"), self.again
         learned = {each.machine.ranks for each in self.limits.checks}
@@ -197,10 +196,10 @@ class Site:
             elif median(seconds) > limit[0]:
                 open_.append(name)
         verdict: Verdict = "UNDECIDED"
-        if over and not busy:
-            verdict, why, how = "FAIL", join_few(over, NAMED), ""
+        if over and busy:
+            why, how = f"{busy.said}: {join_few(over, NAMED)}", f"{busy.without}: {again()}"
         elif over:
-            why, how = f"{busy}: {join_few(over, NAMED)}", f"while nothing else runs here: {again()}"
+            verdict, why, how = "FAIL", join_few(over, NAMED), ""
         elif unknown:
             why = f"fewer than {FEWEST} good checks of such a machine measured {join_few(unknown, 2)}"
             how = f"on good nodes: {again.learn}"

@@ -19,15 +19,16 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.findings import LEARN, NAMED, Again, CheckFinding
+from volley.check.findings import LEARN, NAMED, OF_ITS_OWN, Again, Busy, CheckFinding
 from volley.check.limits import Site
 from volley.check.neighbors import FEWEST as SMALLEST
 from volley.machine.finding import Verdict
-from volley.machine.hardware import Gpu
+from volley.machine.hardware import QUOTA, Gpu
 from volley.machine.health import faults
 from volley.machine.transports import family_of, without_fault
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import OUT_OF_TIME
+from volley.records.record_types import cpus_needed, cpus_of
 from volley.records.run_log import RunLog
 from volley.references import beside_words
 from volley.references.equal_machines import measured, ratios_of
@@ -44,7 +45,7 @@ OF_LINE_RATE = 0.7
 WITHOUT_CORE = 0.1
 """Ranks that wait for messages without sleeping have their core all the time: on four quiet machines they were without
 it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share others use the cores."""
-MAYBE = "others may use these cores"
+MAYBE = Busy("others may use these cores")
 TIMES = 3
 """How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
 LEAST_S, CELL_S = 8.0, 0.2
@@ -175,27 +176,43 @@ def out_of_time(logs: Sequence[RunLog]) -> bool:
     return any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
 
 
-def without_core(logs: Sequence[RunLog]) -> str:
-    """Say that others used the cores, if a rank that never slept was without its core; else nothing."""
+def without_core(logs: Sequence[RunLog]) -> Busy | None:
+    """Say why ranks were without their cores: they share them, may not use them all the time, or others used them."""
+    return next(filter(None, map(_few_cpus, logs)), None) or _taken(logs)
+
+
+def _few_cpus(log: RunLog) -> Busy | None:
+    """Say that the ranks have fewer CPUs than they need."""
+    ranks, settings = log.run.ranks if log.run else [], log.settings
+    if log.run and log.run.oversubscribed:
+        return Busy(f"{count(len(ranks), 'rank')} share {count(len(cpus_of(ranks)), 'CPU')}", OF_ITS_OWN)
+    small = settings and settings.small_quota(cpus_needed(ranks))
+    return Busy(small, f"with a higher quota ({QUOTA})") if small else None
+
+
+def _taken(logs: Sequence[RunLog]) -> Busy | None:
+    """Say that others used the cores, if a rank that never slept was without its core."""
     usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
     awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
     of_rank = grouped(awake, lambda usage: usage.rank).items()
     shares = {rank: sum(each.cpu_s for each in its) / sum(each.elapsed_s for each in its) for rank, its in of_rank}
     rank = min(shares, key=shares.__getitem__, default=None)
     if rank is None or shares[rank] > 1 - WITHOUT_CORE:
-        return ""
-    return f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)"
+        return None
+    return Busy(f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)")
 
 
-def busy(layer: Layer, logs: Sequence[RunLog], ratios: Ratios | None) -> str:
-    """Say that others used, or may have used, the cores of a layer that is of cores; else nothing."""
+def busy(layer: Layer, logs: Sequence[RunLog], ratios: Ratios | None) -> Busy | None:
+    """Say why ranks of a layer that is of cores were, or may have been, without them."""
     if not layer.of_cores:
-        return ""
+        return None
     slow = ratios is not None and any(min(each) > CORES_NEAR for each in ratios[1].values())
-    return without_core(logs) or (MAYBE if slow else "")
+    return without_core(logs) or (MAYBE if slow else None)
 
 
-def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others: str, again: Again) -> CheckFinding:
+def _by_hardware(
+    layer: Layer, sections: Sequence[Section], points: int, others: Busy | None, again: Again
+) -> CheckFinding:
     """Judge without limits and references: the GPUs by each other if these are enough, else by their links."""
     finding = partial(CheckFinding, layer=layer.name, evidence="population")
     learn = f"{LEARN}: {again.learn}"
@@ -215,8 +232,9 @@ def _by_hardware(layer: Layer, sections: Sequence[Section], points: int, others:
     if not best:
         its = "its" if points == 1 else "their"
         why = f"{count(points, 'point')} correct; {its} speed is not judged: there is nothing to compare it with"
-        why += f"; {others}" if others else ""
-        return finding(status="NOT JUDGED", said=why, evidence="none", remedy=learn)
+        how = f"{others.without}: {again()}" if others else learn
+        why += f"; {others.said}" if others else ""
+        return finding(status="NOT JUDGED", said=why, evidence="none", remedy=how)
     low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
     why = f"copies reach {min(best.values()) * 100:.0f} % of the line rate of their links, or more"
     why += f"; less than {OF_LINE_RATE * 100:.0f} %"
@@ -272,7 +290,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
             )
 
 
-def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: str) -> CheckFinding:
+def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: Busy | None) -> CheckFinding:
     name, places = f"the reference {ratios[0]}", ratios[1]
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
@@ -291,9 +309,12 @@ def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: str) -> Ch
     why = f"{names} {'is' if len(slow) == 1 else 'are'} more than {(least - 1) * 100:.0f} % slower than {name} in "
     why += f"{launches}; all points together are {beside_words(median(every), 'it')} {of_times}"
     verdict: Verdict = "UNDECIDED"
+    how = f"{LEARN}: {again.learn}; or {layer.command}"
     if least == CORES_NEAR:
-        verdict, why = "NOT JUDGED", f"the data is correct; the speed is not judged, because {others or MAYBE}: {why}"
-    return finding(status=verdict, said=why, remedy=f"{LEARN}: {again.learn}; or {layer.command}")
+        others = others or MAYBE
+        verdict, why = "NOT JUDGED", f"the data is correct; the speed is not judged, because {others.said}: {why}"
+        how = how if others == MAYBE else f"{others.without}: {again()}"
+    return finding(status=verdict, said=why, remedy=how)
 
 
 def _pair(pair: Pair) -> str:

@@ -183,6 +183,10 @@ class Settings(Frozen, frozen=True, kw_only=True, tag_field="record", tag="setti
         return f"{allowed} and the ranks use {cpus}: Linux throttles them repeatedly"
 
 
+QUOTA = "docker run --cpus, systemd CPUQuota"
+"""What sets a quota."""
+
+
 def sharing_cores(ranks: int, places: str) -> str:
     """Return what the user is told of more ranks than cores."""
     return f"oversubscribed: {count(ranks, 'rank')} on {places}, so times include waiting"

@@ -120,6 +120,12 @@ def cpus_of(ranks: Iterable[Rank]) -> set[int]:
     return {cpu for rank in ranks for cpu in rank.cores}
 
 
+def cpus_needed(ranks: Iterable[Rank]) -> int:
+    """Return how many CPUs these ranks need: one that the engine did not bind may move among many, and needs one."""
+    by_engine = grouped(ranks, lambda rank: rank.bound_by == "engine")
+    return len(cpus_of(by_engine.get(True, ()))) + len(by_engine.get(False, ()))
+
+
 class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     """First record of a run: machine, software, environment, placement, and the plan itself."""
 

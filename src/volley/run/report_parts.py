@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from volley.machine.hardware import RAISE_CLOCK, Gpu, sharing_cores
+from volley.machine.hardware import QUOTA, RAISE_CLOCK, Gpu, sharing_cores
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
 from volley.records.command_again import budget_named, command_again, launch_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
-from volley.records.record_types import Rank, Run, Transport, cpus_of
+from volley.records.record_types import Rank, Run, Transport, cpus_needed, cpus_of
 from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of, percent_above
 from volley.report.model import Note, finding
@@ -362,11 +362,8 @@ def _cpus(log: RunLog) -> Iterator[str]:
     here = [rank for rank in run.ranks if rank.host == settings.host]
     if slow := settings.slow_clock():
         yield f"{slow}: sudo {RAISE_CLOCK}"
-    # A rank that the engine did not bind may move among many cores and needs one.
-    needed = len(cpus_of(rank for rank in here if rank.bound_by == "engine"))
-    needed += sum(rank.bound_by != "engine" for rank in here)
-    if small := settings.small_quota(needed):
-        yield f"{small}; raise the quota (docker run --cpus, systemd CPUQuota)"
+    if small := settings.small_quota(cpus_needed(here)):
+        yield f"{small}; raise the quota ({QUOTA})"
     core_of = {cpu: tuple(core) for core in settings.siblings for cpu in core}
     cores = grouped(here, lambda rank: frozenset(core_of.get(cpu) for cpu in rank.cores))
     shared = {core: ranks for each, ranks in cores.items() if len(each) == 1 < len(ranks) for core in each if core}
