@@ -14,7 +14,8 @@ std::string finish_placement(const Options& options, const Context& context, Pla
     if (placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
       throw UsageError("the launcher's variables say that this process is local rank " +
                        std::to_string(*placement.local_rank) + ", but MPI says " + std::to_string(context.local_rank) +
-                       ": start it without --bind");
+                       ": unset what hides the ranks of a host from each other (MPIR_CVAR_NOLOCAL), or start it "
+                       "without --bind");
     }
     if (!placement.local_rank || options.gpu_after_init) {
       const Binding wide(placement.cpus.libraries);
