@@ -11,11 +11,12 @@ namespace {
 std::string finish_placement(const Options& options, const Context& context, Placement& placement) {
   try {
     if (placement.problem) std::rethrow_exception(placement.problem);
-    if (placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
+    // A setting may hide the ranks of a host from each other (MPIR_CVAR_NOLOCAL): then the launcher knows better.
+    const bool knows = context.local_size > 1;
+    if (knows && placement.local_rank && options.bind && context.local_rank != *placement.local_rank) {
       throw UsageError("the launcher's variables say that this process is local rank " +
                        std::to_string(*placement.local_rank) + ", but MPI says " + std::to_string(context.local_rank) +
-                       ": unset what hides the ranks of a host from each other (MPIR_CVAR_NOLOCAL), or start it "
-                       "without --bind");
+                       ": start it without --bind");
     }
     if (!placement.local_rank || options.gpu_after_init) {
       const Binding wide(placement.cpus.libraries);
