@@ -97,16 +97,11 @@ def test_a_limit_far_above_the_usual_judges_nothing() -> None:
 
 def test_what_limits_find_and_how_many_times_they_do_not_judge() -> None:
     alike, apart = [1.0, 1.01, 0.99, 1.0, 1.01], [1.0, 2.0, 5.0, 9.0, 300.0]
+    found, wide = r"they find what is slower by \d+ %", r"because the checks differ too much \(1\)"
     for known, said in (
-        ({"x": alike, "y": alike}, r"they find what is slower by \d+ %"),
-        (
-            {"x": alike, "y": apart},
-            r"they find what is slower by \d+ %, and do not judge 1 of 2 times: 1 because the checks differ too much",
-        ),
-        (
-            {"y": apart},
-            "they judge none of 2 times: 1 because the checks differ too much and 1 because they are fewer than 5",
-        ),
+        ({"x": alike, "y": alike}, found),
+        ({"x": alike, "y": apart}, f"{found}, and do not judge 1 of 2 times, {wide}"),
+        ({"y": apart}, rf"they judge none of 2 times, {wide} and because they are fewer than 5 \(1\)"),
     ):
         assert re.fullmatch(said, limits._finds(good_checks(known), ["x", "y"] if "x" in known else ["y", "z"]))
 

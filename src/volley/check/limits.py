@@ -153,13 +153,13 @@ def _finds(limits: Limits, names: Iterable[str]) -> str:
     known = [limits.limit_s(without_fault(name), len(names)) for name in names]
     shares = sorted(limit[0] / limit[1] - 1 for limit in known if limit and limit[0] <= WIDEST * limit[1])
     few, wide = known.count(None), len(known) - known.count(None) - len(shares)
-    reasons = {"because the checks differ too much": wide, f"because they are fewer than {FEWEST}": few}
-    why = join_words(f"{number} {reason}" for reason, number in reasons.items() if number)
+    reasons = {"the checks differ too much": wide, f"they are fewer than {FEWEST}": few}
+    why = join_words(f"because {reason} ({number})" for reason, number in reasons.items() if number)
     if not shares:
-        return f"they judge none of {count(len(names), 'time')}: {why}"
+        return f"they judge none of {count(len(names), 'time')}, {why}"
     percents = dict.fromkeys(f"{share * 100:.0f} %" for share in (shares[0], shares[-1]))
     found = f"they find what is slower by {' to '.join(percents)}"
-    return f"{found}, and do not judge {wide + few} of {len(names)} times: {why}" if why else found
+    return f"{found}, and do not judge {wide + few} of {len(names)} times, {why}" if why else found
 
 
 @dataclass(frozen=True)
