@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -123,14 +124,33 @@ def test_thirds_whose_intervals_touch_and_too_few_samples_do_not_drift() -> None
     assert stats.drift([1.0, 2.0] * 8) == 0.0
 
 
-def test_the_interval_of_times_that_a_coarse_clock_read_covers_the_median() -> None:
-    """Steps of 10 ns: nearly all readings are one of three numbers."""
+def steps(time_ns: float, _rng: random.Random) -> float:
+    """A clock with steps of 10 ns."""
+    return 10 * round(time_ns / 10)
+
+
+def ticks(time_ns: float, rng: random.Random) -> float:
+    """A clock with ticks of 10.016 ns, told in whole nanoseconds: the difference of two readings."""
+    begin_ns = rng.uniform(0, 1e6)
+    begin, end = (round(10.016 * int(at_ns / 10.016)) for at_ns in (begin_ns, begin_ns + time_ns))
+    return end - begin
+
+
+@pytest.mark.parametrize("clock", [steps, ticks])
+def test_the_interval_of_times_that_a_coarse_clock_read_covers_the_median(clock: Callable[..., float]) -> None:
     rng = random.Random(20261130)
     held = 0
     for _ in range(200):
         true_ns = rng.uniform(300, 310)
-        read = [10 * round(rng.gauss(true_ns, 4) / 10) for _ in range(1000)]
-        found = stats.estimate(read)
+        found = stats.estimate([clock(rng.gauss(true_ns, 4), rng) for _ in range(1000)])
         assert found.low < found.median < found.high
+        assert found.half_width <= 0.055  # a step and a half
         held += found.low <= true_ns <= found.high
     assert held >= 0.95 * 200
+
+
+def test_times_without_steps_have_none() -> None:
+    rng = random.Random(20261130)
+    assert stats.clock_step(sorted(rng.gauss(300, 4) for _ in range(1000))) == 0
+    two = sorted(steps(rng.gauss(rng.choice((300, 600)), 10), rng) for _ in range(1000))
+    assert stats.clock_step(two) == 10  # not the distance of the two levels

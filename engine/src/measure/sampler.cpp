@@ -128,7 +128,7 @@ void Sampler::visit(Series& series) {
 // At least two: in three visits of a single launch as many as an interval of the median needs.
 int Sampler::batches_per_visit(const Series& series) const {
   if (batches_.is_long(series)) return min_samples_a_visit;
-  const int most = workload_.max_counts == 1 || sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;
+  const int most = sampling_.tail ? 10 * max_samples_a_visit : max_samples_a_visit;
   const double sample_s = series.count_s * static_cast<double>(series.count);
   return std::max(min_samples_a_visit, static_cast<int>(std::min<double>(most, workload_.limits.visit_s / sample_s)));
 }

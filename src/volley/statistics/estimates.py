@@ -11,6 +11,7 @@ rule uses the same interval.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,6 +26,9 @@ range of five samples covers it with only 93.8 %."""
 
 STEPS_SHOW = 100
 """Fewer observations do not show the steps of a clock."""
+SHARE_OF_STEP, NEXT_STEP, MOST_OF_STEP = 0.01, 2.5, 0.1
+"""The part of the observations that a value must have to count as a step; values nearer than this many times the
+smallest difference are one; a larger part of the value is no step of a clock, but of what was measured."""
 
 OUTLIER_DEVIATIONS = 14.826
 """A sample further from the median than this many median absolute deviations is an outlier: ten standard deviations,
@@ -109,13 +113,30 @@ def estimate(observations: Sequence[float]) -> Estimate:
 
 
 def clock_step(ordered: Sequence[float]) -> float:
-    """Return the smallest difference between sorted observations if a clock's coarse steps show in them, else 0.
+    """Return the step of a coarse clock that shows in sorted observations, else 0.
 
-    They show where most observations equal another one.  Times of single short operations do, of which there are
-    hundreds; each may be half a step off.
+    It shows where most observations equal another one.  Times of single short operations do, of which there are
+    hundreds; each may be half a step off.  A clock may tell its steps of 10 ns in whole nanoseconds, now 30 and now
+    31: values that are much closer to each other than the next ones are one.
     """
-    gaps = [after - before for before, after in pairwise(ordered) if after > before]
-    return min(gaps, default=0.0) if 2 * len(gaps) < len(ordered) >= STEPS_SHOW else 0.0
+    counts = Counter(ordered)
+    if not STEPS_SHOW <= len(ordered) > 2 * len(counts):
+        return 0.0
+    values = sorted(value for value, number in counts.items() if number >= SHARE_OF_STEP * len(ordered))
+    step = 0.0
+    while len(values) > 1:
+        least = min(after - before for before, after in pairwise(values))
+        if step and least > MOST_OF_STEP * values[len(values) // 2]:
+            break
+        step, those, values = least, values, []
+        cluster = those[:1]
+        for value in those[1:]:
+            if value - cluster[-1] > NEXT_STEP * least:
+                values.append(math.fsum(cluster) / len(cluster))
+                cluster = []
+            cluster.append(value)
+        values.append(math.fsum(cluster) / len(cluster))
+    return step
 
 
 def percentile(samples: Sequence[float], fraction: float) -> float | None:
