@@ -160,6 +160,7 @@ def test_maxima_are_measured_and_a_type_that_mpi_has_not_is_skipped(volley: Comm
 
 
 @pytest.mark.slow
+@pytest.mark.alone  # what runs beside them gets a 64th of the time, and they wait for it
 def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
     words = ("--sizes", "256", "--iterations", "2", "--warmup", "1", "--operation", ",".join(OPERATIONS))
     (log,) = volley("collective", "--ranks", "64", *words).records
