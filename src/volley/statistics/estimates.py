@@ -119,8 +119,10 @@ def clock_step(ordered: Sequence[float]) -> float:
     hundreds; each may be half a step off.  A clock may tell its steps of 10 ns in whole nanoseconds, now 30 and now
     31: values that are much closer to each other than the next ones are one.
     """
+    if len(ordered) < STEPS_SHOW:
+        return 0.0
     counts = Counter(ordered)
-    if not STEPS_SHOW <= len(ordered) > 2 * len(counts):
+    if 2 * len(counts) >= len(ordered):
         return 0.0
     values = sorted(value for value, number in counts.items() if number >= SHARE_OF_STEP * len(ordered))
     step = 0.0
