@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from volley.errors import MachineError
 
@@ -269,6 +269,15 @@ _LEFT_S = 5.0
 """Processes that a child left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
 
 
+class CoreWait(NamedTuple):
+    """How long a thread has been ready to run and had no core."""
+
+    wait_s: float
+    counters: str
+    """What Linux counted then."""
+    at_s: float
+
+
 class Child:
     """A running command that ends with this process, usually in a session of its own.
 
@@ -393,16 +402,23 @@ class Child:
             members += [child for child in started.get(pid, ()) if child not in members]
         return {pid: names[pid] for pid in members}
 
-    def waits_s(self) -> dict[int, float]:
-        """Return how long each thread of its processes was ready to run and had no core, by the number of the thread.
+    def core_waits(self, before: Mapping[int, CoreWait]) -> dict[int, CoreWait]:
+        """Return how long each thread of its processes has waited for a core, by the number of the thread.
 
-        Source: the second number of ``/proc/PID/task/TID/schedstat`` (Linux, Documentation/scheduler/sched-stats.rst).
+        ``before``: the result of an earlier call.  Linux counts a wait when it ends, which may take seconds: a thread
+        that was ready then, and has not run since, has waited from then on.
+        Source: ``/proc/PID/task/TID/schedstat`` (Linux, Documentation/scheduler/sched-stats.rst).
         """
         found = {}
         for pid in self.processes():
             with contextlib.suppress(ValueError, OSError, IndexError):  # it has ended, or Linux does not say
                 for thread in Path("/proc", str(pid), "task").iterdir():
-                    found[int(thread.name)] = int((thread / "schedstat").read_text("ascii").split()[1]) * 1e-9
+                    counters, now_s = (thread / "schedstat").read_text("ascii"), time.monotonic()
+                    last, wait_s = before.get(int(thread.name)), int(counters.split()[1]) * 1e-9
+                    is_ready = (thread / "stat").read_bytes().rpartition(b") ")[2].startswith(b"R")
+                    if last and last.counters == counters:
+                        wait_s = last.wait_s + (now_s - last.at_s if is_ready else 0.0)
+                    found[int(thread.name)] = CoreWait(wait_s, counters, now_s)
         return found
 
     @staticmethod
