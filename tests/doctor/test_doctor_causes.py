@@ -16,20 +16,16 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_states import GOOD, RANKS, STATES, blamed, state
-from further_situations import FURTHER, FURTHER_FINE
 from machine_facts import NAMES, changed, facts_of
-from reported_situations import FINE
-from reported_situations import SITUATIONS as KNOWN
 from screens import SCREENS, check_screen
+from situations import FINE, SITUATIONS
 from the_command import BUSY, FEW, Command
-from unseen_situations import UNSEEN, UNSEEN_FINE
 from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine import facts as f
 from volley.machine import job_facts
 from volley.machine.mpi_words import invalid_values, limit_in, reason_in
 
-SITUATIONS = {**KNOWN, **FURTHER, **UNSEEN}
 OUTPUTS = (Path(__file__).parents[1] / "mpi_outputs.txt").read_text("utf-8").strip("\n").split("\n\n")
 
 
@@ -80,9 +76,9 @@ def test_a_reported_situation_has_the_answer_that_was_written_down_before(name: 
     assert re.search(situation.said, cause.said)
 
 
-@pytest.mark.parametrize("name", [*FINE, *FURTHER_FINE, *UNSEEN_FINE])
+@pytest.mark.parametrize("name", FINE)
 def test_what_looks_like_a_reported_situation_is_fine(name: str) -> None:
-    assert blamed(changed(GOOD, **{**FINE, **FURTHER_FINE, **UNSEEN_FINE}[name])) == []
+    assert blamed(changed(GOOD, **FINE[name])) == []
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_states import GOOD, RANKS, STATES
-from further_situations import FURTHER
 from machine_facts import changed
-from reported_situations import SITUATIONS as KNOWN
-from unseen_situations import UNSEEN
+from situations import SITUATIONS
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
 from volley.machine.facts import Facts
 
-SITUATIONS = {**KNOWN, **FURTHER, **UNSEEN}
 PLACES = {
     "bare": {},
     "root": {"root": True},
