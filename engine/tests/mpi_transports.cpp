@@ -136,6 +136,7 @@ std::vector<std::string> host_transports(const std::vector<std::string>& with, b
   std::vector<std::string> names;
   for (const auto& entry : registry()) {
     if (entry.memory != MemoryKind::host || entry.name.starts_with("host/threads/") != threads) continue;
+    if (entry.name == "host/partitioned" && MPI_Pready == nullptr) continue;  // before MPI 4.0
     for (const auto& fault : with) names.push_back(entry.name + fault);
   }
   return names;
