@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, ClassVar, Literal
 
 from programs import HERE, VOLLEY, BenchError, Starter
 
@@ -37,7 +37,8 @@ class Command:
     """What rows call it."""
     program: str
     """Its file in the folder of programs."""
-    words: tuple[str, ...]
+    words: str
+    """Separated by spaces."""
     read: Reader
     start: Literal["ranks", "unbound", "alone", "on cores"] = "ranks"
     """``ranks``: two, by the launcher, in the environment and on the cores of volley's own; ``unbound``: the same, on
@@ -52,9 +53,10 @@ class Command:
 class Ours:
     """A command line of volley."""
 
-    key: str
-    words: tuple[str, ...]
+    words: str
+    """The benchmark and its options, separated by spaces."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    key: ClassVar = "volley"
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Place:
     def _volley(self, command: Ours, name: str) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
             records = (self.keep or Path(folder)) / f"{name}.jsonl"
-            benchmark, *words = command.words
+            benchmark, *words = command.words.split()
             tokens = [*VOLLEY, benchmark, "--format", "json", *words, "--force", "-o", str(records)]
             ended = finished(tokens, {**os.environ, **command.environment})
             reason = ended.reason(-1)
@@ -99,7 +101,7 @@ class Place:
         program = self.programs / command.program
         if not os.access(program, os.X_OK):
             return Outcome(0.0, Reading(), "there is no such program in the folder")
-        tokens, environment = [str(program), *command.words], {**os.environ, **command.environment}
+        tokens, environment = [str(program), *command.words.split()], {**os.environ, **command.environment}
         if command.start == "on cores":
             tokens += [str(rank.cores[0]) for rank in self.run.ranks]
         if command.start == "ranks":

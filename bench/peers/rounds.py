@@ -113,7 +113,7 @@ def _launched(where: Place, comparison: str, number: int, command: Command | Our
         command=command.key,
         program="volley" if isinstance(command, Ours) else command.program,
         version=outcome.reading.version,
-        words=list(command.words),
+        words=command.words.split(),
         environment=dict(command.environment),
         wall_s=round(outcome.wall_s, 3),
         status="failed" if outcome.reason else "ok",

@@ -140,18 +140,15 @@ def by_size(
 
 
 def osu(
-    name: str, *words: str, long: tuple[int, int] = (GIB, GIB), environment: Mapping[str, str] = {}
+    name: str, words: str = "", *, long: tuple[int, int] = (GIB, GIB), environment: Mapping[str, str] = {}
 ) -> tuple[Command, ...]:
     """Return an OSU benchmark: short messages as it does by default, long ones with fewer iterations."""
     read = readers.osu_latency if name == "osu_latency" else readers.osu_bandwidth
     host = "" if words else " H H"
-    few = ("-i", "20", "-x", "2") if name == "osu_latency" else ("-i", "4", "-x", "1")
+    few = "-i 20 -x 2" if name == "osu_latency" else "-i 4 -x 1"
     return tuple(
-        Command(f"{name}{host}, {part}", name, (*chosen, *words), read, environment=environment)
-        for part, chosen in (
-            ("short", ("-m", f"8:{64 * KIB}")),
-            ("long", ("-m", f"{long[0]}:{long[1]}", *few)),
-        )
+        Command(f"{name}{host}, {part}", name, f"{chosen} {words}".strip(), read, environment=environment)
+        for part, chosen in (("short", f"-m 8:{64 * KIB}"), ("long", f"-m {long[0]}:{long[1]} {few}"))
     )
 
 
@@ -176,6 +173,11 @@ STAGED = ("staged/pinned", "staged/pipelined", "staged/shared")
 FASTEST_STAGED = rate(GIB, smallest(*(of("volley", f"{name} {GIB}") for name in STAGED)))
 NVBANDWIDTH = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_write_ce")
 NVBANDWIDTH_SM = "device_to_device_memcpy_write_sm"
+
+
+def nvbandwidth(*tests: str) -> Command:
+    """Return nvbandwidth with these tests."""
+    return Command("nvbandwidth", "nvbandwidth", f"-t {' '.join(tests)}", readers.nvbandwidth, "alone")
 
 
 def both_ways(test: str) -> Take:
@@ -209,8 +211,8 @@ OSU_ALONE = {
 }
 """Operations compared one by one, each behind a barrier: OSU's program, and volley's size divided by OSU's."""
 ALONE_SIZES = (4 * KIB, 256 * KIB)
-HOST_RANKS = ("-n", str(COLLECTIVE_RANKS), "-t", "host")
-ONE_LAUNCH = ("--launches", "1", "--point-time", "0.5")
+HOST_RANKS = f"-n {COLLECTIVE_RANKS} -t host"
+ONE_LAUNCH = "--launches 1 --point-time 0.5"
 """A round compares one launch with one launch."""
 
 
@@ -219,9 +221,9 @@ def sizes_of(sizes: Sequence[int], factor: int) -> str:
     return ",".join(str(factor * size) for size in sizes)
 
 
-def osu_collective(name: str, *words: str, read: readers.Reader = readers.osu_latency) -> Command:
+def osu_collective(name: str, words: str = "", *, read: readers.Reader = readers.osu_latency) -> Command:
     """Return an OSU collective at its default number of iterations."""
-    return Command(name, name, ("-m", f"{OSU_SIZES[0]}:{OSU_SIZES[-1]}", *words), read)
+    return Command(name, name, f"-m {OSU_SIZES[0]}:{OSU_SIZES[-1]} {words}", read)
 
 
 def beside_osu_collective(
@@ -243,35 +245,19 @@ def beside_osu_collective(
     )
 
 
-MEMORIES = (("host", "H H", ()), ("aware", "D D", ("D", "D")))
+MEMORIES = (("host", "H H", ""), ("aware", "D D", "D D"))
 """volley's transport, what OSU calls it, and OSU's words for it."""
 
 
 def beside_osu_one_sided(name: str, call: str) -> Comparison:
     """Compare one-sided calls, each with its flush, on host and on GPU memory."""
     transports = [f"{memory}/{call}/blocking" for memory, _, _ in MEMORIES]
+    asked, (first, last) = sizes_of(ONE_SIDED_SIZES, 1), ONE_SIDED_SIZES
     return Comparison(
         f"osu-{call}",
-        Ours(
-            "volley",
-            (
-                "stream",
-                "-t",
-                ",".join(transports),
-                "-s",
-                sizes_of(ONE_SIDED_SIZES, 1),
-                "--window",
-                str(ONE_SIDED_WINDOW),
-                *ONE_LAUNCH,
-            ),
-        ),
+        Ours(f"stream -t {','.join(transports)} -s {asked} --window {ONE_SIDED_WINDOW} {ONE_LAUNCH}"),
         tuple(
-            Command(
-                f"{name} {memory}",
-                name,
-                ("-w", "create", "-m", f"{ONE_SIDED_SIZES[0]}:{ONE_SIDED_SIZES[-1]}", *words),
-                readers.osu_latency,
-            )
+            Command(f"{name} {memory}", name, f"-w create -m {first}:{last} {words}", readers.osu_latency)
             for _, memory, words in MEMORIES
         ),
         tuple(
@@ -288,14 +274,14 @@ def beside_osu_one_sided(name: str, call: str) -> Comparison:
     )
 
 
-def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, tuple[str, ...]]]) -> Comparison:
+def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, str]]) -> Comparison:
     """Compare the messages per second of so many pairs.
 
     osu_mbw_mr divides by the mean of the senders' times, volley by the time until the last sender is done.  Of one pair
     the two are equal; of more pairs volley's records have both.
     """
     ranks, asked = 2 * pairs, ",".join(transport for transport, _, _ in memories)
-    words = ("-n", str(ranks), "-t", asked, "-s", sizes_of(MESSAGE_SIZES, 1), "--pairs", str(pairs))
+    sizes = sizes_of(MESSAGE_SIZES, 1)
     rates: tuple[tuple[str, str], ...] = (("1 pair", ""),)
     if pairs > 1:
         rates = (
@@ -304,12 +290,12 @@ def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, tuple
         )
     return Comparison(
         f"osu-message-rate-{pairs}",
-        Ours("volley", ("message-rate", *words, *ONE_LAUNCH)),
+        Ours(f"message-rate -n {ranks} -t {asked} -s {sizes} --pairs {pairs} {ONE_LAUNCH}"),
         tuple(
             Command(
                 f"osu_mbw_mr {memory}",
                 "osu_mbw_mr",
-                ("-m", f"{MESSAGE_SIZES[0]}:{MESSAGE_SIZES[-1]}", *places),
+                f"-m {MESSAGE_SIZES[0]}:{MESSAGE_SIZES[-1]} {places}",
                 readers.osu_message_rate,
             )
             for _, memory, places in memories
@@ -338,17 +324,17 @@ UCX_NETWORK = {"UCX_TLS": "tcp,cuda_copy,self"}
 
 
 def nccl_over_network(
-    name: str, ours: tuple[str, ...], program: str, row: tuple[str, Asked], time_of: Callable[[int], Take]
+    name: str, ours: str, program: str, row: tuple[str, Asked], time_of: Callable[[int], Take]
 ) -> Comparison:
     """Compare NCCL over its network with a program of nccl-tests whose threads may run anywhere.
 
     ``row`` is what the rows say and ask, ``time_of`` what takes volley's seconds of a size.
     """
     what, asked = row
-    words = ("-b", "8", "-e", "16M", "-f", "2", "-n", "20", "-w", "5", "-c", "0")
+    words = "-b 8 -e 16M -f 2 -n 20 -w 5 -c 0"
     return Comparison(
         name,
-        Ours("volley", (*ours, "-t", "nccl", "-s", sizes_of(NETWORK_SIZES, 1), *ONE_LAUNCH), NCCL_NETWORK),
+        Ours(f"{ours} -t nccl -s {sizes_of(NETWORK_SIZES, 1)} {ONE_LAUNCH}", NCCL_NETWORK),
         (Command("nccl", program, words, readers.nccl_tests, "unbound", environment=NCCL_NETWORK),),
         tuple(
             Row(
@@ -367,7 +353,7 @@ def nccl_stream_over_network(window: int) -> Comparison:
     """Compare a stream both ways with sendrecv_perf."""
     return nccl_over_network(
         f"network-nccl-window-{window}",
-        ("stream", "--direction", "bi", "--window", str(window)),
+        f"stream --direction bi --window {window}",
         "sendrecv_perf",
         (f"stream both ways, window {window}, a message each way", Asked(high=1.05)),
         lambda size: rate(2 * size, of("volley", f"nccl {size}")),
@@ -380,14 +366,8 @@ def osu_over_network(name: str, benchmark: str, what: str, asked: Asked, unit: s
     beside = (("host", " H H"), ("aware", ""), ("staged/pinned", ""))
     return Comparison(
         f"network-{name.replace('_', '-')}",
-        Ours(
-            "volley",
-            (benchmark, "-t", "host,aware,staged/pinned", "-s", sizes_of(NETWORK_SIZES, 1), *ONE_LAUNCH),
-            UCX_NETWORK,
-        ),
-        tuple(
-            command for memory in ((), ("D", "D")) for command in osu(name, *memory, long=long, environment=UCX_NETWORK)
-        ),
+        Ours(f"{benchmark} -t host,aware,staged/pinned -s {sizes_of(NETWORK_SIZES, 1)} {ONE_LAUNCH}", UCX_NETWORK),
+        tuple(command for memory in ("", "D D") for command in osu(name, memory, long=long, environment=UCX_NETWORK)),
         tuple(
             Row(
                 f"`{transport}` over TCP, {what}, {format_size(size)}",
@@ -409,7 +389,7 @@ SIDE = 20480
 OVERLAP = Command(
     "overlap",
     "mgpm_mpi_overlap",
-    ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "100", "-csv"),
+    f"-nx {SIDE} -ny {SIDE} -niter 1000 -nccheck 100 -csv",
     readers.models,
 )
 
@@ -450,8 +430,8 @@ WITH_HOST = {
 TABLE = (
     Comparison(
         "tutorial-aware",
-        Ours("volley", ("pingpong", "-t", "aware", "--warmup", "5", "--iterations", "50", "--fresh-buffers")),
-        (Command("tutorial", "pp_cuda_aware", (), readers.tutorial),),
+        Ours("pingpong -t aware --warmup 5 --iterations 50 --fresh-buffers"),
+        (Command("tutorial", "pp_cuda_aware", "", readers.tutorial),),
         tuple(
             Row(
                 f"`aware`, fixed 5 + 50, half round trip, {format_size(size)}",
@@ -465,26 +445,26 @@ TABLE = (
     ),
     Comparison(
         "osu-latency",
-        Ours("volley", ("pingpong", "-t", "aware", "-s", THREE)),
-        osu("osu_latency", "D", "D"),
+        Ours(f"pingpong -t aware -s {THREE}"),
+        osu("osu_latency", "D D"),
         beside_osu("osu_latency", "half round trip", Asked(high=1.02), "s"),
     ),
     Comparison(
         "osu-bw",
-        Ours("volley", ("stream", "-t", "aware", "-s", THREE)),
-        osu("osu_bw", "D", "D"),
+        Ours(f"stream -t aware -s {THREE}"),
+        osu("osu_bw", "D D"),
         beside_osu("osu_bw", "stream one way", Asked(low=0.99), "B/s"),
     ),
     Comparison(
         "osu-bibw",
-        Ours("volley", ("stream", "-t", "aware", "-s", THREE, "--direction", "bi")),
-        osu("osu_bibw", "D", "D"),
+        Ours(f"stream -t aware -s {THREE} --direction bi"),
+        osu("osu_bibw", "D D"),
         beside_osu("osu_bibw", "stream both ways", Asked(low=0.99), "B/s"),
     ),
     Comparison(
         "links",
-        Ours("volley", ("pingpong", "-t", ",".join([*STAGED, "peer", "device"]), "-s", str(GIB))),
-        (Command("nvbandwidth", "nvbandwidth", ("-t", *NVBANDWIDTH, NVBANDWIDTH_SM), readers.nvbandwidth, "alone"),),
+        Ours(f"pingpong -t {','.join([*STAGED, 'peer', 'device'])} -s {GIB}"),
+        (nvbandwidth(*NVBANDWIDTH, NVBANDWIDTH_SM),),
         (
             Row(
                 "`staged`, the best variant, 1 GiB",
@@ -514,8 +494,8 @@ TABLE = (
     ),
     Comparison(
         "short",
-        Ours("volley", ("pingpong", "-t", "peer,device", "-s", f"8,{4 * KIB},{64 * KIB}")),
-        (Command("copy_engine", "copy_engine", (), readers.copy_engine, "on cores"),),
+        Ours(f"pingpong -t peer,device -s 8,{4 * KIB},{64 * KIB}"),
+        (Command("copy_engine", "copy_engine", "", readers.copy_engine, "on cores"),),
         (
             Row(
                 "`peer`, half round trip, 8 B",
@@ -537,17 +517,8 @@ TABLE = (
     ),
     Comparison(
         "nccl",
-        Ours(
-            "volley", ("stream", "-t", "nccl", "-s", f"8,{64 * KIB},{512 * MIB}", "--direction", "bi", "--window", "20")
-        ),
-        (
-            Command(
-                "sendrecv",
-                "sendrecv_perf",
-                ("-b", "8", "-e", "512M", "-f", "8192", "-n", "20", "-w", "5", "-c", "0"),
-                readers.nccl_tests,
-            ),
-        ),
+        Ours(f"stream -t nccl -s 8,{64 * KIB},{512 * MIB} --direction bi --window 20"),
+        (Command("sendrecv", "sendrecv_perf", "-b 8 -e 512M -f 8192 -n 20 -w 5 -c 0", readers.nccl_tests),),
         by_size(
             "`nccl`, stream both ways, a message each way",
             "nccl-tests sendrecv_perf, one process a GPU",
@@ -559,11 +530,8 @@ TABLE = (
     *(
         Comparison(
             f"nccl-{operation}",
-            Ours(
-                "volley",
-                ("collective", "-t", "nccl", "--operation", operation, "-s", sizes_of(sizes, 1), *ONE_LAUNCH),
-            ),
-            (Command("nccl", program, ("-b", "8", "-e", "1G", "-f", "2", "-n", "20", "-c", "0"), readers.nccl_tests),),
+            Ours(f"collective -t nccl --operation {operation} -s {sizes_of(sizes, 1)} {ONE_LAUNCH}"),
+            (Command("nccl", program, "-b 8 -e 1G -f 2 -n 20 -c 0", readers.nccl_tests),),
             tuple(
                 Row(
                     f"`collective`, {operation}, `nccl`, two GPUs, {format_size(size)}",
@@ -591,14 +559,14 @@ TABLE = (
     nccl_stream_over_network(20),
     nccl_over_network(
         "network-nccl-pingpong",
-        ("pingpong",),
+        "pingpong",
         "sendrecv_perf",
         ("half round trip", Asked()),
         lambda size: of("volley", f"nccl {size}"),
     ),
     nccl_over_network(
         "network-nccl-allreduce",
-        ("collective", "--operation", "allreduce"),
+        "collective --operation allreduce",
         "all_reduce_perf",
         ("allreduce, two GPUs", Asked(high=1.05)),
         lambda size: of("volley", f"allreduce nccl {size}"),
@@ -607,13 +575,10 @@ TABLE = (
     osu_over_network("osu_bw", "stream", "stream one way", Asked(low=0.95), "B/s"),
     Comparison(
         "osu-allreduce-float",  # OSU's default sums bytes
-        Ours(
-            "volley",
-            ("collective", *HOST_RANKS, "--operation", "barrier,allreduce", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH),
-        ),
+        Ours(f"collective {HOST_RANKS} --operation barrier,allreduce -s {sizes_of(OSU_SIZES, 1)} {ONE_LAUNCH}"),
         (
-            osu_collective("osu_allreduce", "-T", "mpi_float"),
-            Command("osu_barrier", "osu_barrier", (), readers.osu_barrier),
+            osu_collective("osu_allreduce", "-T mpi_float"),
+            Command("osu_barrier", "osu_barrier", "", readers.osu_barrier),
         ),
         (
             *beside_osu_collective("osu_allreduce", "allreduce", 1),
@@ -629,18 +594,7 @@ TABLE = (
     ),
     Comparison(
         "osu-alltoall",
-        Ours(
-            "volley",
-            (
-                "collective",
-                *HOST_RANKS,
-                "--operation",
-                "all-to-all",
-                "-s",
-                sizes_of(OSU_SIZES, COLLECTIVE_RANKS),
-                *ONE_LAUNCH,
-            ),
-        ),
+        Ours(f"collective {HOST_RANKS} --operation all-to-all -s {sizes_of(OSU_SIZES, COLLECTIVE_RANKS)} {ONE_LAUNCH}"),
         (osu_collective("osu_alltoall"),),
         beside_osu_collective("osu_alltoall", "all-to-all", COLLECTIVE_RANKS),
         ranks=COLLECTIVE_RANKS,
@@ -649,13 +603,10 @@ TABLE = (
         Comparison(
             f"osu-{operation}",
             Ours(
-                "volley",
-                (
-                    *("collective", *HOST_RANKS, "--operation", operation, "--tail"),
-                    *("-s", sizes_of(ALONE_SIZES, factor), *ONE_LAUNCH),
-                ),
+                f"collective {HOST_RANKS} --operation {operation} --tail "
+                f"-s {sizes_of(ALONE_SIZES, factor)} {ONE_LAUNCH}"
             ),
-            (osu_collective(name, *(("-T", "mpi_float") if "reduce" in operation else ())),),
+            (osu_collective(name, "-T mpi_float" if "reduce" in operation else ""),),
             beside_osu_collective(name, operation, factor, sizes=ALONE_SIZES, figure=MEAN),
             ranks=COLLECTIVE_RANKS,
         )
@@ -665,13 +616,9 @@ TABLE = (
         Comparison(
             f"osu-allreduce-{kind}",
             Ours(
-                "volley",
-                (
-                    *("collective", "-n", str(COLLECTIVE_RANKS), "-t", f"host/{kind}", "--operation", "allreduce"),
-                    *("--tail", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH),
-                ),
+                f"collective {HOST_RANKS}/{kind} --operation allreduce --tail -s {sizes_of(OSU_SIZES, 1)} {ONE_LAUNCH}"
             ),
-            (osu_collective(name, "-T", "mpi_float", read=read),),
+            (osu_collective(name, "-T mpi_float", read=read),),
             beside_osu_collective(name, "allreduce", 1, transport=f"host/{kind}", figure=MEAN),
             ranks=COLLECTIVE_RANKS,
         )
@@ -682,7 +629,7 @@ TABLE = (
     ),
     Comparison(
         "osu-persistent",
-        Ours("volley", ("pingpong", "-t", "host/persistent", "-s", sizes_of(OSU_SIZES, 1), *ONE_LAUNCH)),
+        Ours(f"pingpong -t host/persistent -s {sizes_of(OSU_SIZES, 1)} {ONE_LAUNCH}"),
         (osu_collective("osu_latency_persistent"),),
         by_size(
             "`host/persistent`, half round trip",
@@ -695,18 +642,15 @@ TABLE = (
     Comparison(
         "osu-atomics",
         Ours(
-            "volley",
-            (
-                *("stream", "-t", "host/put/accumulate,host/get/fetch-and-op,host/get/compare-and-swap", "-s", "8"),
-                *("--window", str(ONE_SIDED_WINDOW), *ONE_LAUNCH),
-            ),
+            "stream -t host/put/accumulate,host/get/fetch-and-op,host/get/compare-and-swap -s 8 "
+            f"--window {ONE_SIDED_WINDOW} {ONE_LAUNCH}"
         ),
         tuple(
-            Command(name, name, ("-w", "create", *words), readers.osu_latency)
+            Command(name, name, f"-w create {words}", readers.osu_latency)
             for name, words in (
-                ("osu_acc_latency", ("-m", "8:8")),
-                ("osu_fop_latency", ("-T", "mpi_int")),
-                ("osu_cas_latency", ("-T", "mpi_int")),
+                ("osu_acc_latency", "-m 8:8"),
+                ("osu_fop_latency", "-T mpi_int"),
+                ("osu_cas_latency", "-T mpi_int"),
             )
         ),
         tuple(
@@ -726,14 +670,8 @@ TABLE = (
     ),
     Comparison(
         "imb-pingping",
-        Ours(
-            "volley",
-            (
-                *("stream", "-t", "host", "--direction", "bi", "--window", "1"),
-                *("-s", sizes_of(MESSAGE_SIZES, 1), *ONE_LAUNCH),
-            ),
-        ),
-        (Command("IMB-MPI1", "IMB-MPI1", ("-msglog", "3:16", "-iter", "1000", "PingPing"), readers.imb_pingpong),),
+        Ours(f"stream -t host --direction bi --window 1 -s {sizes_of(MESSAGE_SIZES, 1)} {ONE_LAUNCH}"),
+        (Command("IMB-MPI1", "IMB-MPI1", "-msglog 3:16 -iter 1000 PingPing", readers.imb_pingpong),),
         by_size(
             "`host`, a message each way at a time",
             "IMB-MPI1 PingPing",
@@ -748,8 +686,8 @@ TABLE = (
     beside_osu_message_rate(2, MEMORIES[:1]),
     Comparison(
         "tutorial-staged",
-        Ours("volley", ("pingpong", "-t", ",".join(STAGED), "-s", str(GIB))),
-        (Command("tutorial", "pp_cuda_staged_1GiB", (), readers.tutorial),),
+        Ours(f"pingpong -t {','.join(STAGED)} -s {GIB}"),
+        (Command("tutorial", "pp_cuda_staged_1GiB", "", readers.tutorial),),
         (
             Row(
                 "`staged`, the best variant, 1 GiB",
@@ -764,40 +702,27 @@ TABLE = (
     ),
     Comparison(
         "sweep",
-        Ours("volley", ("pingpong", "-t", "all")),
+        Ours("pingpong -t all"),
         (),
         (
-            Row(
-                "a whole `--transport all` sweep, 28 sizes, verified",
-                "",
-                Asked(high=120),
-                of("volley", "wall"),
-            ),
+            Row("a whole `--transport all` sweep, 28 sizes, verified", "", Asked(high=120), of("volley", "wall")),
             Row("the same: points whose interval came to ±1 %", "", Asked(), of("volley", "settled"), unit=""),
         ),
         launches=1,
     ),
     Comparison(
         "matrix",
-        Ours("volley", ("matrix", "--section", "uni,bi,uni/kernel")),
+        Ours("matrix --section uni,bi,uni/kernel"),
         (
-            Command("nvbandwidth", "nvbandwidth", ("-t", NVBANDWIDTH[2], NVBANDWIDTH_SM), readers.nvbandwidth, "alone"),
-            Command("sample", "p2pBandwidthLatencyTest", (), readers.p2p_sample, "alone"),
+            nvbandwidth(NVBANDWIDTH[2], NVBANDWIDTH_SM),
+            Command("sample", "p2pBandwidthLatencyTest", "", readers.p2p_sample, "alone"),
         ),
         tuple(row for pair in ("0 1", "1 0") for row in cell(pair)),
     ),
     Comparison(
         "with-host",
-        Ours("volley", ("matrix", "--section", ",".join(WITH_HOST))),
-        (
-            Command(
-                "nvbandwidth",
-                "nvbandwidth",
-                ("-t", *(test for tests in WITH_HOST.values() for test in tests)),
-                readers.nvbandwidth,
-                "alone",
-            ),
-        ),
+        Ours(f"matrix --section {','.join(WITH_HOST)}"),
+        (nvbandwidth(*(test for tests in WITH_HOST.values() for test in tests)),),
         tuple(
             Row(
                 f"`volley matrix`, `{section}`, GPU 0",
@@ -812,8 +737,8 @@ TABLE = (
     ),
     Comparison(
         "sample",
-        Ours("volley", ("matrix", "--format", "cuda-samples")),
-        (Command("sample", "p2pBandwidthLatencyTest", (), readers.p2p_sample, "alone", begins="Unidirectional"),),
+        Ours("matrix --format cuda-samples"),
+        (Command("sample", "p2pBandwidthLatencyTest", "", readers.p2p_sample, "alone", begins="Unidirectional"),),
         (
             Row(
                 "`volley matrix`, the CUDA sample's sections, verified",
@@ -833,8 +758,8 @@ TABLE = (
     ),
     Comparison(
         "jacobi",
-        Ours("volley", ("jacobi", "-t", "aware", "--grid", "2", "1", "--domain", "4096", "4096")),
-        (Command("example", "jacobi_cuda_aware_mpi", ("-t", "2", "1", "-d", "4096", "4096"), readers.jacobi_example),),
+        Ours("jacobi -t aware --grid 2 1 --domain 4096 4096"),
+        (Command("example", "jacobi_cuda_aware_mpi", "-t 2 1 -d 4096 4096", readers.jacobi_example),),
         (
             Row(
                 "Jacobi, `aware`, double, 2 × 1 GPUs, 4096² each",
@@ -848,15 +773,12 @@ TABLE = (
     ),
     Comparison(
         "jacobi-float",
-        Ours(
-            "volley",
-            ("jacobi", "-n", "1", "-t", "aware", "--domain", str(SIDE), str(SIDE), "--precision", "float"),
-        ),
+        Ours(f"jacobi -n 1 -t aware --domain {SIDE} {SIDE} --precision float"),
         (
             Command(
                 "models",
                 "mgpm_single_gpu",
-                ("-nx", str(SIDE), "-ny", str(SIDE), "-niter", "1000", "-nccheck", "1", "-csv"),
+                f"-nx {SIDE} -ny {SIDE} -niter 1000 -nccheck 1 -csv",
                 readers.models,
                 "alone",
             ),
@@ -876,13 +798,7 @@ TABLE = (
     ),
     Comparison(
         "jacobi-strong",
-        Ours(
-            "volley",
-            tuple(
-                f"jacobi -t aware,device --grid 1 2 --domain {SIDE} {SIDE // 2} --precision float "
-                "--check-every 100".split()
-            ),
-        ),
+        Ours(f"jacobi -t aware,device --grid 1 2 --domain {SIDE} {SIDE // 2} --precision float --check-every 100"),
         (OVERLAP,),
         tuple(
             Row(
@@ -900,11 +816,8 @@ TABLE = (
     Comparison(
         "jacobi-four",
         Ours(
-            "volley",
-            tuple(
-                f"jacobi -t aware,device --grid 1 4 --domain {SIDE} {SIDE // 4} --precision float "
-                "--check-every 100 --scaling strong".split()
-            ),
+            f"jacobi -t aware,device --grid 1 4 --domain {SIDE} {SIDE // 4} --precision float --check-every 100 "
+            "--scaling strong"
         ),
         (OVERLAP,),
         tuple(

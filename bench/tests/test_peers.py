@@ -233,7 +233,7 @@ def here(folder: Path) -> Place:
 
 
 def alone(name: str) -> Command:
-    return Command("key", name, ("--word",), readers.tutorial, "alone")
+    return Command("key", name, "--word", readers.tutorial, "alone")
 
 
 def test_a_program_is_launched_and_read(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_ranks_get_the_launchers_words_and_the_engines_cores(tmp_path: Path) -> 
     words = 'printf \'{"launched": %s, "core": %s}\' "$EXAMPLE_OF_LAUNCHER" "$(taskset -cp $$ | sed "s/.*: //")"'
     name = program(tmp_path, "ranked", words)
     place = Place(tmp_path, Starter({"EXAMPLE_OF_LAUNCHER": "7"}, ("env", "PMI_RANK=0"), ("unused",)), run())
-    assert place.launch(Command("key", name, (), readers.copy_engine)).reading.figures == {"launched": 7, "core": 0}
+    assert place.launch(Command("key", name, "", readers.copy_engine)).reading.figures == {"launched": 7, "core": 0}
 
 
 def test_variables_of_a_command_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -258,8 +258,8 @@ def test_variables_of_a_command_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp
     stand_in.write_text("import os, sys; sys.exit('volley: example ' + os.environ['EXAMPLE'])", "utf-8")
     monkeypatch.setattr(commands, "VOLLEY", (sys.executable, str(stand_in)))
     for environment, seen in (({}, 1), ({"EXAMPLE": "7"}, 7)):
-        others = Command("theirs", name, (), readers.copy_engine, "unbound", environment=environment)
-        table = [replace(PAIR, ours=Ours("volley", ("pingpong",), environment), theirs=(others,), launches=1)]
+        others = Command("theirs", name, "", readers.copy_engine, "unbound", environment=environment)
+        table = [replace(PAIR, ours=Ours("pingpong", environment), theirs=(others,), launches=1)]
         ours, theirs = measured(here(tmp_path), table)
         assert (ours.reason or "").endswith(f"example {seen}")
         assert theirs.figures == {"example": seen}
@@ -268,13 +268,13 @@ def test_variables_of_a_command_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_ranks_without_a_binding_run_on_any_core(tmp_path: Path) -> None:
     name = program(tmp_path, "ranked", 'printf \'{"cores": %s}\' "$(nproc)"')
-    unbound = here(tmp_path).launch(Command("key", name, (), readers.copy_engine, "unbound"))
+    unbound = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "unbound"))
     assert unbound.reading.figures == {"cores": len(os.sched_getaffinity(0))}
 
 
 def test_a_program_on_cores_is_told_them(tmp_path: Path) -> None:
     name = program(tmp_path, "cores", 'printf \'{"first": %s, "second": %s}\' "$1" "$2"')
-    outcome = here(tmp_path).launch(Command("key", name, (), readers.copy_engine, "on cores"))
+    outcome = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "on cores"))
     assert outcome.reading.figures == {"first": 0, "second": 1}
 
 
@@ -296,7 +296,7 @@ def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_the_time_of_the_work_begins_with_its_first_line(tmp_path: Path) -> None:
     name = program(tmp_path, "works", 'sleep 0.3; echo "Work"; sleep 0.1; echo \'{"first": 1}\'')
-    outcome = here(tmp_path).launch(Command("key", name, (), readers.copy_engine, "alone", begins="Work"))
+    outcome = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "alone", begins="Work"))
     assert outcome.reading.figures["first"] == 1
     assert 0 < outcome.reading.figures["work s"] <= outcome.wall_s - 0.3
 
@@ -310,7 +310,7 @@ def test_figures_before_a_crash_count(tmp_path: Path) -> None:
 
 def test_an_output_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     name = program(tmp_path, "odd", 'echo \'{"copy 8": "fast"}\'')
-    outcome = here(tmp_path).launch(Command("key", name, (), readers.copy_engine, "alone"))
+    outcome = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "alone"))
     assert outcome.reason is not None
     assert outcome.reason.startswith("its output: ")
 
@@ -330,13 +330,13 @@ def test_volley_is_launched_and_its_records_read(monkeypatch: pytest.MonkeyPatch
     )
     monkeypatch.setattr(commands, "VOLLEY", (sys.executable, str(stand_in)))
     place = here(tmp_path)
-    good = place.launch(Ours("volley", ("good",)))
+    good = place.launch(Ours("good"))
     assert good.reason is None
     assert good.reading.figures == figures(golden("pingpong-host"))
     kept = replace(place, keep=tmp_path)
-    assert kept.launch(Ours("volley", ("good",)), "sweep-1").reason is None
+    assert kept.launch(Ours("good"), "sweep-1").reason is None
     assert (tmp_path / "sweep-1.jsonl").read_bytes() == records.read_bytes()
-    bad = place.launch(Ours("volley", ("bad",)))
+    bad = place.launch(Ours("bad"))
     assert bad.reason == "it ended with status 1: volley: no such transport"
     assert bad.reading.figures == {}
 
@@ -368,7 +368,7 @@ def outcome(reason: str | None = None, **found: float) -> Outcome:
 
 
 ROW = Row("host 8 B", "theirs", Asked(high=1.02), of("volley", "n"), of("theirs", "n"))
-PAIR = Comparison("pair", Ours("volley", ("w",)), (Command("theirs", "program", (), readers.tutorial),), (ROW,), 3)
+PAIR = Comparison("pair", Ours("w"), (Command("theirs", "program", "", readers.tutorial),), (ROW,), 3)
 GOOD = outcome(n=2.0)
 
 
