@@ -414,14 +414,15 @@ def test_a_finding_is_cut_with_a_mark_and_alike_on_every_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
 
-    def shown(said: str) -> str:
+    def shown(said: str, *, full: bool = False) -> str:
         out = io.StringIO()
-        findings.render([CheckFinding(status="FAIL", layer="l", said=said)], "table", out)
+        findings.render([CheckFinding(status="FAIL", layer="l", said=said)], "table", out, full=full)
         return " ".join(out.getvalue().split())
 
     whole = " ".join(f"word{number}" for number in range(40))
     assert shown(whole).endswith(whole)
-    assert re.search(r"word\d+ …$", shown(whole * 3))
+    assert re.search(r"word\d+ … all: volley check --from RECORDS --full$", shown(whole * 3))
+    assert shown(whole * 3, full=True).endswith(whole * 3)
 
 
 @pytest.mark.parametrize(("number", "layers"), [(1, 2), (20, 2), (16_384, 2), (300, 9), (2, 100)])
@@ -440,7 +441,10 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
         its = [line for line in lines if line.startswith("FAIL ") and f": layer {layer}: " in line]
         counted = [line.split()[1].rstrip(":") for line in its]
         assert sum(int(number) if number.isdigit() else 1 for number in counted) == number
-    assert (lines[-1] == f"--format json has all {len(found)} findings") == (number * layers > 10)
+    assert (lines[-1] == "all: volley check --from RECORDS --full") == (number * layers > 10)
+    if number < 1000:
+        findings.render(found, "table", out := io.StringIO(), full=True)
+        assert out.getvalue().count("\nFAIL  ") == number * layers
 
 
 @pytest.mark.long
@@ -721,7 +725,8 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     said = capsys.readouterr().err
     assert f"nothing was learned: {why}; check again" in said
     assert "the exit code is 4, because" in said
-    assert command._learn(tmp_path / "busy", good, judged("--force"))
+    assert not command._learn(tmp_path / "busy", good, judged("--force"))  # which is of the file of records
+    assert command._learn(tmp_path / "busy", good, judged("--learn-busy"))
     assert f"{why}: these times are longer than those of a quiet node; learn" in capsys.readouterr().err
     # Fewer CPUs than ranks are no fault of others, and no quiet machine helps.
     first = logs[0]
@@ -746,13 +751,13 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
 
 @pytest.mark.slow
 def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path: Path) -> None:
-    learns = ("--expect", "new.json", "--learn", "--force")
+    learns = ("--expect", "new.json", "--learn", "--learn-busy")
     done = volley("check", "--ranks", "2", "--budget", "0.2", "-o", str(tmp_path / "r.jsonl"), *learns)
     assert done.code == 4
     budgets = [log.run.plan.budget_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run]
     assert budgets
     assert max(budgets) <= 0.2
-    assert "→ volley check --expect new.json --learn -n 2 --force --budget 45\n" in done.out
+    assert "→ volley check --expect new.json --learn --learn-busy -n 2 --budget 45\n" in done.out
 
 
 def test_a_check_whose_ranks_do_not_start_says_why_once_a_layer(here: Here) -> None:

@@ -111,6 +111,8 @@ def test_every_option_of_every_command(command: Command, own: Option) -> None:
     others = [] if own.name in also else also
     if own.name == "--operation" and command.name == "tune":
         others = ["collective"]
+    if own.name == "--learn-busy":
+        others = [*also, "--learn"]
     usual = parsed(command, others)
     for value, typed in settings(own):
         expected = parsed(command, [*others, *typed])

@@ -148,9 +148,7 @@ def run(options: CheckOptions) -> int:
         more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
         usual_s = CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
         budget_s = options.budget or usual_s
-        typed = command_again.asked(options.typed)
-        typed += [["--force"]] if options.learn and options.output.force else []
-        again = Again(typed, max(usual_s, 2 * budget_s))
+        again = Again(command_again.asked(options.typed), max(usual_s, 2 * budget_s))
         check = Check(options, writer, stop, budget_s, again, here=one)
         try:
             if options.transport:  # a name that is wrong is said before anything is measured
@@ -192,8 +190,8 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
     learned = False
     if exit_code(findings) != EXIT_GOOD:
         said = f"{file}: nothing was learned, because this check did not pass"
-    elif (busy := judged.without_core) and not judged.options.output.force:
-        said = f"{file}: nothing was learned: {busy.said}; check again {busy.without}, or add --force"
+    elif (busy := judged.without_core) and not judged.options.learn_busy:
+        said = f"{file}: nothing was learned: {busy.said}; check again {busy.without}, or add --learn-busy"
         said += "; the exit code is 4, because what --learn asks for was not done"
     else:
         said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
@@ -206,7 +204,7 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
 
 def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
     """Show the findings; return the exit code."""
-    render(in_order(findings), options.output.format, sys.stdout, nodes)
+    render(in_order(findings), options.output.format, sys.stdout, nodes, full=options.output.full)
     return exit_code(findings)
 
 
@@ -431,7 +429,7 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
     plan = next((log.run.plan for log in ranks if log.run), None)
-    given = [words for words in command_again.options_given(plan) if words[0] not in ("--learn", "--expect")]
+    given = [words for words in command_again.options_given(plan) if words[0] not in ("--learn", "--learn-busy", "--expect")]
     asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     again = Again([*asked.values()], 2 * (GPUS_S if one else CLUSTER_S))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -238,7 +239,7 @@ def _title(part: ClusterPart, names: Names) -> str:
 SPEED = ("population", "limits", "reference", "line rate")
 """The yardsticks of how fast something is."""
 MOST_LINES = 60
-"""Of the screen, however many findings there are; the other formats have all of them."""
+"""Of the screen, however many findings there are; ``--full`` and the other formats have all of them."""
 NARROWEST, WIDTH = 40, 120
 """Of a line: that of a terminal, within these."""
 LONGEST = 3 * (WIDTH - 13)
@@ -254,14 +255,16 @@ class Document(Frozen, frozen=True, kw_only=True):
     findings: list[CheckFinding]
 
 
-def render(findings: Sequence[CheckFinding], format_name: str, out: TextIO, nodes: Sequence[str] = ()) -> None:
-    """Write the findings in one of the formats; ``nodes``: all that were asked for."""
+def render(
+    findings: Sequence[CheckFinding], format_name: str, out: TextIO, nodes: Sequence[str] = (), *, full: bool = False
+) -> None:
+    """Write the findings in one of the formats; ``nodes``: all that were asked for; ``full``: the table cuts nothing."""
     if format_name == "json":
         document = Document(exit_code=exit_code(findings), nodes=tuple(nodes), findings=list(findings))
         lines = readable_json(document).splitlines()
     else:
         lines = {
-            "table": lambda: _table(findings, _width(out)),
+            "table": lambda: _table(findings, _width(out), full=full),
             "junit": lambda: _junit(findings),
             "prometheus": lambda: _prometheus(findings),
         }[format_name]()
@@ -277,31 +280,31 @@ def _name(finding: CheckFinding) -> str:
     return escape_controls(": ".join(filter(None, (finding.part, finding.layer))))
 
 
-def _table(findings: Sequence[CheckFinding], width: int) -> list[str]:
+def _table(findings: Sequence[CheckFinding], width: int, *, full: bool) -> list[str]:
     """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others."""
     totals = [f"{number} {verdict}" for verdict, number in counts(findings, get_args(Verdict)).items() if number]
     sections = list(grouped(findings, lambda each: (each.status, each.layer)).values())
-    room = MOST_LINES - 2  # without the first and the last line
-    for most in range(room, -1, -1):
-        shown = (_section(those, most or int(place == 0), width) for place, those in enumerate(sections))
+    room, longest = (sys.maxsize, sys.maxsize) if full else (MOST_LINES - 2, LONGEST)  # without first and last line
+    for most in range(min(room, len(findings)), -1, -1):
+        shown = (_section(those, most or int(place == 0), width, longest) for place, those in enumerate(sections))
         lines = [*chain.from_iterable(shown)]
         if len(lines) <= room:
             break
-    if any(len(those) > most for those in sections):
-        lines = [*lines[:room], f"--format json has all {len(findings)} findings"]
+    if any(len(those) > most for those in sections) or any(line.endswith(" …") for line in lines):
+        lines = [*lines[:room], "all: volley check --from RECORDS --full"]
     judged = any(each.evidence in SPEED and each.status != "NOT JUDGED" for each in findings)
     good = findings and not judged and exit_code(findings) == EXIT_GOOD
     first = f"{', '.join(totals)}: what arrived is correct, and no speed was judged" if good else ", ".join(totals)
     return [first or "nothing was measured", *lines]
 
 
-def _section(findings: Sequence[CheckFinding], most: int, width: int) -> list[str]:
+def _section(findings: Sequence[CheckFinding], most: int, width: int, longest: int) -> list[str]:
     """Return the lines of at most so many findings of one verdict and layer, and a line about the others."""
     lines = []
     for each in findings[:most]:
         yardstick = f" [{each.evidence}]" if each.evidence != "none" else ""
         text = f"{_name(each)}: {escape_controls(each.said)}{yardstick}"
-        text = textwrap.shorten(text, LONGEST, placeholder=" …")
+        text = textwrap.shorten(text, longest, placeholder=" …")
         lines += wrapped(f"{each.status:<12} {text}", width, others=" " * 13)
         if each.remedy and each.status != "PASS":
             lines += wrapped(f"→ {escape_controls(each.remedy)}", width, " " * 13, " " * 15)

@@ -52,6 +52,7 @@ class CheckOptions(BenchmarkOptions):
         help="Judge the records of an earlier check again, without measuring.",
     )
     learn: bool = flag(help="Add what this check measures to the file of --expect: on a node that is good.")
+    learn_busy: bool = flag(help="With --learn: learn also while others use the cores.")
     budget: float | None = option(
         read=option_values.seconds,
         shown=f"{CLUSTER_S:.0f}; of one machine {MACHINE_S:.0f}, or {GPUS_S:.0f} with GPUs, and more with many",
@@ -65,8 +66,8 @@ class CheckOptions(BenchmarkOptions):
     )
     output: OutputOptions = group(
         OutputOptions,
-        only=("output", "force", "format", "verbose", "quiet"),
-        force={"help": "Overwrite an existing file of records; learn also while others use the cores."},
+        only=("output", "force", "format", "full", "verbose", "quiet"),
+        full={"help": "Show all findings, each of them whole."},
         format={
             "read": option_values.choice(*FORMATS),
             "help": f"{join_words(FORMATS, 'or')}; "
@@ -78,6 +79,8 @@ class CheckOptions(BenchmarkOptions):
     def __post_init__(self) -> None:
         if self.learn and self.expect is None:
             raise UserError("--learn needs a file to add to: --expect FILE --learn")
+        if self.learn_busy and not self.learn:
+            raise UserError("--learn-busy needs --learn")
         if self.one_switch and self.switches:
             raise UserError("--one-switch and --switches: leave one of them out")
         if self.learn and self.records:
