@@ -43,6 +43,14 @@ def test_what_open_mpi_says_of_a_value_is_read_from_a_job_that_worked() -> None:
     lines = [rule, said, "", "  Variable     : mpi_preconnect_mpi", "  Value        : x", "  Valid values : 0|f", rule]
     assert invalid_values([*lines, *lines]) == ["mpi_preconnect_mpi=x"]
     assert invalid_values([line.strip() for line in lines if line]) == ["mpi_preconnect_mpi=x"]
+    binds = [rule, "The specified binding policy is not recognized:", "", "   Policy: foo", "", "Please check …", rule]
+    binds += [rule, "The binding request contains an unrecognized modifier:", "", "   Request: core:foo", rule]
+    asked = [f"hwloc_default_binding_policy={value}" for value in ("foo", "core:foo")]
+    assert invalid_values(binds) == asked
+    environment = {"PRTE_MCA_hwloc_default_binding_policy": "foo"}
+    facts = changed(GOOD, environment=environment, mpi_host={"invalid": asked[:1]})
+    (found,) = (each for each in diagnose(facts).findings if each.status == "warning")
+    assert found.remedy == "unset PRTE_MCA_hwloc_default_binding_policy"
 
 
 def test_a_warning_does_not_hide_what_is_known() -> None:
@@ -115,16 +123,6 @@ def test_a_setting_that_the_words_of_the_job_blame_in_vain_is_told_with_what_cam
     (found,) = (each for each in diagnose(failed).findings if each.check == "inherited settings")
     assert found.remedy == "unset OMPI_MCA_pml"
     assert found.evidence.endswith("; unset UCX_TLS alone: No components in pml")
-
-
-def test_mpi_is_not_said_to_fail_where_only_volley_cannot_bind_its_ranks() -> None:
-    why = "rank 1: the launcher's variables say that this process is local rank 1, but MPI says 0"
-    facts = changed(state("UCX_TLS leaves nothing"), mpi_host={"reason": why, "status": 2, "text": []})
-    (found,) = (each for each in diagnose(facts).findings if each.status == "broken")
-    assert "volley's measurement does not start with it" in found.said
-    assert "MPI fails" not in found.said
-    source = (Path(__file__).parents[2] / "engine/src/group/context.cpp").read_text("utf-8")
-    assert why.removeprefix("rank 1: ").partition("rank")[0] in source  # these are the engine's words
 
 
 def test_a_warning_about_a_variable_says_what_else_is_misspelt_or_not_judged() -> None:

@@ -220,8 +220,14 @@ def lost_host(lines: Sequence[str]) -> str:
 
 
 def invalid_values(lines: Sequence[str]) -> list[str]:
-    """Return the parameters to which Open MPI knows no such value (help-mca-var.txt): ``mpi_preconnect_mpi=x``."""
-    said = re.findall(r"supplied for an enum variable\.\s+Variable +: (\S+)\s+Value +: (.*)", "\n".join(lines))
+    """Return the parameters to which Open MPI knows no such value (help-mca-var.txt): ``mpi_preconnect_mpi=x``.
+
+    Open MPI 5 also tells that of the binding of other jobs (help-prte-hwloc-base.txt).
+    """
+    text = "\n".join(lines)
+    said = re.findall(r"supplied for an enum variable\.\s+Variable +: (\S+)\s+Value +: (.*)", text)
+    bind = r"binding (?:policy is not recognized|request contains an unrecognized modifier):\s+(?:Policy|Request): +(.*)"
+    said += [("hwloc_default_binding_policy", value) for value in re.findall(bind, text)]
     return [f"{name}={value.strip()}" for name, value in dict.fromkeys(said)]
 
 

@@ -128,10 +128,6 @@ def job(facts: Facts) -> DoctorFinding:
     return warning("srun starts no process in this job", f"srun --ntasks=1 true: {why}", remedy, _BETWEEN)
 
 
-_NOT_BOUND = "the launcher's variables say that this process is local rank"
-"""The engine refuses to bind ranks, because MPI finds others on this host than the launcher does."""
-
-
 def settings(facts: Facts) -> DoctorFinding:
     """Repeats a job that failed, or was slow, without the variables of MPI, UCX and libfabric that the shell has."""
     found = require(facts.surroundings, "the environment", "env")
@@ -145,10 +141,7 @@ def settings(facts: Facts) -> DoctorFinding:
             said = f"{join_words(trial.settings)}: without {it}, MPI sends much faster"
             return warning(said, _why(facts), trial.change, ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
-        how = f"{what} fails with {it} and works without {it}"
-        if _NOT_BOUND in _why(facts):
-            how = f"volley's measurement does not start with {it}, but without {it}; MPI itself may work with {it}"
-        said = f"{join_words(trial.settings)}{where}: {how}"
+        said = f"{join_words(trial.settings)}{where}: {what} fails with {it} and works without {it}"
         more = _OF_FILES if "ulimit -f" in said else ()
         end = end_of_job(facts.mpi_host.value, facts) if facts.mpi_host.value and "_GPU_SUPPORT" in said else ""
         remedy = f"{end}; without GPU memory, {trial.change} is enough" if end else trial.change
@@ -215,7 +208,8 @@ def _unread(facts: Facts, devices: Sequence[str]) -> Iterator[DoctorFinding]:
         yield warning(said, f"{job.command_line}: unused env variables", f"unset {' '.join(job.unused)}")
     for each in job.invalid if job else ():  # Open MPI names the parameter by its first name
         value = each.partition("=")[2]
-        names = [name for name, its in facts.environment.items() if name.startswith("OMPI_MCA_") and its == value]
+        ours = {name: its for name, its in facts.environment.items() if name.startswith(("OMPI_MCA_", "PRTE_MCA_"))}
+        names = [name for name, its in ours.items() if its == value]
         said = f"{join_words(f'{name}={value}' for name in names) or each}: Open MPI knows no such value"
         remedy = f"unset {' '.join(names)}" if names else f"correct {each} in {_PARAMETER_FILES}"
         yield warning(said, f"{facts.mpi_host.call}: an invalid value was supplied for {each}", remedy)
