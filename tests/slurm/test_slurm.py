@@ -146,7 +146,7 @@ def test_the_script_of_volley_batch_runs(volley: Volley) -> None:
     assert one_on_each_node(run)
     # a batch script has SLURM_PROCID=0 and is no rank: volley in it starts a step of its own
     assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", False)
-    assert run.plan.launch["allocation"] == GRANTED
+    assert run.plan.launch["allocation"] == {**GRANTED, "cpus_per_node": 2}  # all of the node
     assert [rank.bound_by for rank in run.ranks] == ["engine", "engine"]
 
 

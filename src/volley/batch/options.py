@@ -67,6 +67,7 @@ class BatchOptions(Options):
     gpus_per_node: int | None = option(
         read=option_values.number(), shown="what the site gives", help="GPUs of each node."
     )
+    share_nodes: bool = flag(help="Accept nodes on which other jobs run: they may disturb what is measured.")
     time: int = option(read=_time, default=900, shown="00:15:00", help="The time limit of the job.")
     account: str | None = option(read=_NAME, help="Account, project or group that pays.")
     queue: str | None = option("--queue", "--partition", read=_NAME, help="Queue or partition.")
@@ -77,7 +78,7 @@ class BatchOptions(Options):
     directive: tuple[str, ...] = option(
         read=_more_directives,
         repeat=True,
-        help="One more directive, as the batch system writes it, e.g. --directive=--exclusive; may be repeated.",
+        help="One more directive, as the batch system writes it, e.g. --directive=--constraint=a100; may be repeated.",
     )
     module: tuple[str, ...] = option(
         read=_modules, repeat=True, panel=_SCRIPT, help="A module to load; may be repeated."

@@ -44,6 +44,12 @@ class JobResources:
         """True where GPUs are asked for, or nodes come with them."""
         return bool(self.options.gpus_per_node or self.options.node_resource or self.launcher == "jsrun")
 
+    @property
+    def shares_nodes(self) -> bool:
+        """True if other jobs may run on its nodes, or a directive of the user says what may."""
+        more = self.options.directive
+        return self.options.share_nodes or "-x" in more or "excl" in " ".join(more).lower()
+
     def fill(self, line: str) -> str:
         """Fill a line of a scheduler; a KeyError if a value of it was not given."""
         options, jsrun = self.options, self.launcher == "jsrun"
@@ -58,15 +64,13 @@ class JobResources:
             "whole_nodes": options.nodes if jsrun else None,
             "slots": None if jsrun else self.ranks,
             "slots_per_node": None if jsrun else ranks_per_node,
+            "alone": None if jsrun or self.shares_nodes else "",
+            "excl": "" if self.shares_nodes else ":excl",
             # ABCI's option for the group that pays, on the command line of Grid Engine.
             "group": f"-g {options.account} " if options.account else "",
             "file": shlex.quote(str(options.output)) if options.output else "FILE",
         }
         return line.format(**{name: value for name, value in values.items() if value is not None})
-
-
-_EXCLUSIVE = {"slurm": "--exclusive", "pbs": "-l place=scatter:excl", "lsf": "-x"}
-"""Gives a job whole nodes: other work on them would look like a fault."""
 
 
 def run(options: BatchOptions) -> int:
@@ -91,8 +95,6 @@ def write(options: BatchOptions) -> tuple[str, str, list[str]]:
         benchmark, asked = Lazy("volley.check.command.for_batch")(
             options.command[1:], options.nodes, options.gpus_per_node
         )
-        if "excl" not in " ".join(options.directive).lower() and (alone := _EXCLUSIVE.get(options.scheduler)):
-            options = replace(options, directive=(alone, *options.directive))
     else:
         benchmark, asked = benchmarks.read(options.command, ("check",))
     _check(options, asked)
@@ -173,11 +175,8 @@ def _one_process(benchmark: Benchmark, options: BatchOptions, asked: Any) -> tup
     notes = []
     if not (on_jsrun or options.gpus_per_node or "gpu" in more or "gres" in more or options.scheduler == "age"):
         notes.append(_no_gpus("with their number"))
-    if options.scheduler in ("slurm", "pbs") and "excl" not in more and "cpus" not in more:
-        notes.append(
-            "the job requests one core, and some GPUs may be far from it: request the whole node, with "
-            f"--directive={shlex.quote(_EXCLUSIVE[options.scheduler])}"
-        )
+    if options.scheduler in ("slurm", "pbs") and options.share_nodes and "cpus" not in more:
+        notes.append("the job requests one core, and some GPUs may be far from it: leave --share-nodes out")
     return JobResources(options, 1, "jsrun" if on_jsrun else "none"), [*notes, *_no_resources(options)]
 
 

@@ -226,7 +226,7 @@ def invalid_values(lines: Sequence[str]) -> list[str]:
     """
     text = "\n".join(lines)
     said = re.findall(r"supplied for an enum variable\.\s+Variable +: (\S+)\s+Value +: (.*)", text)
-    bind = r"binding (?:policy is not recognized|request contains an unrecognized modifier):\s+(?:Policy|Request): +(.*)"
+    bind = r"binding (?:policy is not recognized|request contains .* modifier):\s+(?:Policy|Request): +(.*)"
     said += [("hwloc_default_binding_policy", value) for value in re.findall(bind, text)]
     return [f"{name}={value.strip()}" for name, value in dict.fromkeys(said)]
 
