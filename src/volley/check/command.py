@@ -429,7 +429,9 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
     plan = next((log.run.plan for log in ranks if log.run), None)
-    given = [words for words in command_again.options_given(plan) if words[0] not in ("--learn", "--learn-busy", "--expect")]
+    given = [
+        words for words in command_again.options_given(plan) if words[0] not in ("--learn", "--learn-busy", "--expect")
+    ]
     asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     again = Again([*asked.values()], 2 * (GPUS_S if one else CLUSTER_S))

@@ -258,7 +258,7 @@ class Document(Frozen, frozen=True, kw_only=True):
 def render(
     findings: Sequence[CheckFinding], format_name: str, out: TextIO, nodes: Sequence[str] = (), *, full: bool = False
 ) -> None:
-    """Write the findings in one of the formats; ``nodes``: all that were asked for; ``full``: the table cuts nothing."""
+    """Write the findings in a format; ``nodes``: all that were asked for; ``full``: the table cuts nothing."""
     if format_name == "json":
         document = Document(exit_code=exit_code(findings), nodes=tuple(nodes), findings=list(findings))
         lines = readable_json(document).splitlines()
