@@ -13,7 +13,7 @@ import pytest
 from recorded_program import unmatched
 from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.results import jobs
-from volley.errors import MachineError, UserError
+from volley.errors import UserError
 from volley.launch.engine import About
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
@@ -226,7 +226,7 @@ def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:
         rank.header["state"], rank.header["tick1"], rank.header["ns1"] = 1, 3 * MS, 3 * MS
     trace = Trace(TraceInfo(ended_s=0.05), [inside, outside])
     mine, theirs = split(trace, resolve(trace)).ranks
-    assert (mine.open_call, mine.open_s, theirs.open_s) == ("Allreduce", pytest.approx(0.04), 0.0)
+    assert (mine.no_return, theirs.no_return) == ([("Allreduce", pytest.approx(0.04))], [])
     assert (mine.mpi_s, theirs.mpi_s) == (pytest.approx(0.041), pytest.approx(0.001))
     assert mine.total_s == theirs.total_s == pytest.approx(0.048)
     assert mine.rest_s == pytest.approx(0.001), "the rest is MPI itself"
@@ -243,8 +243,9 @@ def test_a_call_that_did_not_return_has_the_time_until_the_end() -> None:
 def test_a_replay_without_any_call_names_those_that_it_leaves_out(tmp_path: Path) -> None:
     ranks = [a_rank(rank, 2, [call("Win_fence", 1, 10), call("Finalize", 100, 100)]) for rank in (0, 1)]
     trace_file.write_trace(tmp_path / "t", Trace(TraceInfo(), ranks))
-    with pytest.raises(MachineError, match=r"no call that can be replayed: MPI_Win_fence 100 % of the time in MPI$"):
+    with pytest.raises(UserError, match=r"no call that a replay repeats \(MPI_Win_fence 100 % of .*\)$") as refused:
         jobs(ReplayOptions(trace=(str(tmp_path / "t"),)), JobContext(About()))
+    assert refused.value.exit_code == 2, "the machine is able to"
 
 
 def test_a_trace_without_calls_has_no_time() -> None:
@@ -293,6 +294,23 @@ def test_a_page_has_each_table_once_and_a_timeline_with_round_times() -> None:
     assert axis["values"] == [str(number) for number in range(0, 46, 5)]
     shares = {mark.x: mark.value for mark in timeline.marks if mark.y == "0"}
     assert [shares[time] for time in ("0", "12", "12.5", "45.5")] == pytest.approx([100, 60, 0, 20])
+
+
+def test_the_time_in_mpi_of_several_threads_is_a_share_of_the_time_of_all() -> None:
+    """Two threads are 80 of 100 ms in MPI at the same time, and a call of the second one does not return."""
+    calls = [call("Send", 0, 80), call("Recv", 0, 80), call("Send", 90, 90)]
+    rank = a_rank(0, 1, calls)
+    rank.events["end"][2] = 0
+    rank.threads = np.zeros(2, THREAD)
+    rank.threads["current"], rank.header["state"] = (0, 2 + 2), 1
+    rank.header["tick1"] = rank.header["ns1"] = 90 * MS
+    trace = Trace(TraceInfo(ended_s=0.1), [rank])
+    report = explanation(trace, resolve(trace))
+    (row,) = report.tables[0].rows
+    assert [getattr(cell, "value", cell) for cell in row[1:4]] == pytest.approx([0.1, 2, 85])
+    assert report.summary().line == "in MPI: 85 % of the time of all threads that call MPI"
+    shares = {mark.x: mark.value for mark in report.charts[0].marks}
+    assert (shares["78"], shares["84"], shares["94"]) == pytest.approx((100, 0, 100))
 
 
 def test_how_long_a_call_did_not_return_is_unknown_where_nobody_saw_the_end() -> None:

@@ -16,7 +16,7 @@ from volley.benchmarks.replay import BENCHMARK
 from volley.benchmarks.replay.program import SUMS
 from volley.benchmarks.replay.results import ReplayPlan, results
 from volley.document import readable_json
-from volley.errors import EXIT_GOOD, MachineError, UserError
+from volley.errors import EXIT_GOOD, UserError
 from volley.files import refuse_existing, refuse_input
 from volley.machine.mpi_stack import UCX_MCA
 from volley.machine.variables import tuned
@@ -63,7 +63,7 @@ def run(options: ExplainOptions) -> int:
     trace = read_trace(options.trace[0])
     calls = resolve(trace)
     if not calls.ranks:
-        raise MachineError("no rank of this trace came out of MPI_Init: there is nothing to explain")
+        raise UserError("no rank of this trace came out of MPI_Init: there is nothing to explain")
     report = explanation(trace, calls)
     if options.output:
         form = form_of(options.output)
@@ -122,8 +122,8 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_rest(trace, times),
     ]
     by_rank = _rank_table(times)
-    summed = ", summed over their threads" if any(len(rank.threads) > 1 for rank in trace.ranks) else ""
-    line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all ranks{summed}"
+    whose = "threads that call MPI" if any(each.threads > 1 for each in times.ranks) else "ranks"
+    line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all {whose}"
     return Report(
         heading,
         [
@@ -316,7 +316,8 @@ def _rank_table(times: Split) -> Table:
     columns: dict[Column, Callable[[RankTime], Any]] = {
         Column("rank"): lambda each: each.rank,
         Column("time"): lambda each: _time_cell(each.total_s),
-        Column("in MPI", "%", 3): lambda each: _part(each.mpi_s, each.total_s),
+        Column("threads"): lambda each: each.threads,
+        Column("in MPI", "%", 3): lambda each: _part(each.mpi_s, each.threads_s),
         Column("late", "%", 3, group=of_mpi): lambda each: _part(sum(each.late_s.values()), each.mpi_s),
         Column("for", align="left", group=of_mpi): lambda each: (
             f"rank {max(each.late_s, key=each.late_s.__getitem__)}" if each.late_s else EMPTY
@@ -335,8 +336,12 @@ def _rank_table(times: Split) -> Table:
         "late: the partner had not begun; absent: the partner was outside MPI while its message waited; without core: "
         f"ready to run, but another program ran (not split from {100 * LOST_CORE:.0f} % on)"
     )
-    if not any(each.open_s for each in times.ranks):
-        columns = {column: cell for column, cell in columns.items() if column.title != "no return"}
+    left_out = set() if any(each.open_s for each in times.ranks) else {"no return"}
+    if any(each.threads > 1 for each in times.ranks):
+        legend = f"in MPI: of the time of all threads that call MPI; {legend}"
+    else:
+        left_out.add("threads")
+    columns = {column: cell for column, cell in columns.items() if column.title not in left_out}
     return Table.of(columns, times.ranks, title="Time of each rank", legend=[legend])
 
 
@@ -354,9 +359,9 @@ def _call_table(trace: Trace, times: Split) -> Table:
     }
     without_end: dict[str, CallTotal] = {}
     for each in times.ranks:
-        if each.open_call:
-            total = without_end.setdefault(f"{each.open_call}, no return", CallTotal())
-            total.calls, total.seconds = total.calls + 1, total.seconds + each.open_s
+        for name, seconds in each.no_return:
+            total = without_end.setdefault(f"{name}, no return", CallTotal())
+            total.calls, total.seconds = total.calls + 1, total.seconds + seconds
     calls = sorted((trace.totals | without_end).items(), key=lambda call: -call[1].seconds)
     legend = (
         "waited: for partners that were late or absent; own: the median time of a call without what it waited; "
@@ -476,10 +481,11 @@ def _timeline(calls: Calls) -> Chart:
     edges = np.arange(math.ceil(span_s / width_s) + 1) * width_s
     marks = []
     for rank, each in calls.ranks.items():
-        # The time in MPI up to a moment is a line with a knee at each begin and end.
+        # The time that some thread was in MPI up to a moment is a line with a knee at each begin and end.
         ends = np.maximum.accumulate(each.end_s)
-        knees = np.stack([each.begin_s, ends], 1).ravel() - first_s
-        spent = np.stack([np.zeros_like(ends), ends - each.begin_s], 1).ravel().cumsum()
+        begins = np.maximum(each.begin_s, np.append(first_s, ends)[:-1])
+        knees = np.stack([begins, ends], 1).ravel() - first_s
+        spent = np.stack([np.zeros_like(ends), ends - begins], 1).ravel().cumsum()
         shares = np.diff(np.interp(edges, knees, spent)) / width_s if len(knees) else np.zeros(len(edges) - 1)
         for since_s, share in zip(edges.tolist(), shares.tolist(), strict=False):
             marks.append(Mark(f"{since_s * factor:g}", str(rank), value=100 * min(share, 1.0)))

@@ -52,8 +52,12 @@ class RankTime:
     """The time of one rank, in s."""
 
     rank: int
+    threads: int
+    """Those that call MPI."""
     total_s: float
+    """Elapsed time."""
     mpi_s: float
+    """Of all its threads together."""
     lost_s: float | None
     """Ready to run, but without a core; ``None``: it was sampled less than twice."""
     told: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -65,9 +69,17 @@ class RankTime:
     """Waits of and for ranks without a core."""
     untold: dict[str, float] = field(default_factory=dict)
     """By call: time of which the trace does not tell for whom a rank waited."""
-    open_call: str = ""
-    """The call that did not return."""
-    open_s: float = 0.0
+    no_return: list[tuple[str, float]] = field(default_factory=list)
+    """The calls that did not return, and their time in s."""
+
+    @property
+    def threads_s(self) -> float:
+        """The time of all threads that call MPI."""
+        return self.total_s * self.threads
+
+    @property
+    def open_s(self) -> float:
+        return sum(seconds for _, seconds in self.no_return)
 
     @property
     def has_core(self) -> bool:
@@ -96,7 +108,8 @@ class Split:
 
     @property
     def total_s(self) -> float:
-        return sum(each.total_s for each in self.ranks)
+        """The time of all threads that call MPI."""
+        return sum(each.threads_s for each in self.ranks)
 
     @cached_property
     def told(self) -> dict[str, tuple[int, float]]:
@@ -193,9 +206,12 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
         end = float(calls.begin_s[calls.names.index("Finalize")])
     else:  # it was not kept, only counted
         end -= trace.duration(rank, in_finalize)
-    event = rank.current(rank.threads[0]) if len(rank.threads) and not rank.finalized else None
     end = end if rank.finalized else max(end, trace.ended_s)
-    open_s = max(end - float(trace.seconds(rank, event.begin)), 0.0) if event else 0.0
+    opened = [] if rank.finalized else [event for thread in rank.threads if (event := rank.current(thread))]
+    no_return = [
+        (plain_name(rank.names[event.call]), max(end - float(trace.seconds(rank, event.begin)), 0.0))
+        for event in opened
+    ]
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
     samples = rank.samples[trace.seconds(rank, rank.samples["at"]) <= end]  # the last one is of MPI_Finalize
     delays_ns = (samples["delay_ns"][samples["thread"] == thread] for thread in range(len(rank.threads)))
@@ -214,13 +230,13 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
     untold[ONLY_COUNTED] = max(mpi_s - sum(seconds for _, seconds in told.values()) - sum(untold.values()), 0.0)
     return RankTime(
         rank.rank,
+        threads=max(len(rank.threads), 1),
         total_s=end - begin,
-        mpi_s=mpi_s + open_s,
+        mpi_s=mpi_s + sum(seconds for _, seconds in no_return),
         told=told,
         untold=untold,
         lost_s=None if lost_ns is None else min(lost_ns * 1e-9, end - begin),
-        open_call=plain_name(rank.names[event.call]) if event else "",
-        open_s=open_s,
+        no_return=no_return,
     )
 
 

@@ -129,9 +129,9 @@ def build(trace: Trace, calls: Calls, memory: Where = "recorded") -> ReplayProgr
         UserError: if a rank has no trace, or if several threads of a rank call MPI.
     """
     if trace.missing:
-        raise UserError(f"{trace.name} lacks ranks {trace.missing}: what they sent cannot be replayed")
+        raise UserError(f"{trace.name} cannot be replayed: it lacks ranks {trace.missing}")
     if any(len(rank.trace.threads) > 1 for rank in calls.ranks.values()):
-        raise UserError(f"{trace.name}: several threads of a rank call MPI, which volley replay does not repeat")
+        raise UserError(f"{trace.name} cannot be replayed: several threads of a rank call MPI")
     return _Builder(trace, calls, memory).build()
 
 

@@ -99,8 +99,8 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     if not program.names:
         shares = sorted(program.left_out.items(), key=lambda each: -each[1])
         calls = join_few([f"{name} {100 * share:.0f} %" for name, share in shares if share >= _LEAST_SHOWN])
-        of_time = f": {calls} of the time in MPI" if calls else ""
-        raise MachineError(f"{options.trace[0]} has no call that can be replayed{of_time}")
+        of_time = f" ({calls} of the time in MPI)" if calls else ""
+        raise UserError(f"{options.trace[0]} cannot be replayed: it has no call that a replay repeats{of_time}")
     if options.memory == "aware" and not program.copied:
         raise UserError(f"{options.trace[0]} has no copy of a message between GPU and host memory: leave --memory out")
     ranks = count_ranks(options.job, context, usual=trace.size)
