@@ -88,7 +88,7 @@ def share(*uuids: str) -> list[Rank]:
     """Ranks with these GPUs."""
     gpu = Device(index=0, name="H200", uuid="", pci="0", compute_capability="9.0", memory_bytes=1)
     return [
-        replace(FIRST, rank=number, local_rank=number, device=replace(gpu, uuid=uuid))
+        replace(FIRST, rank=number, local_rank=number, cores=[number], device=replace(gpu, uuid=uuid))
         for number, uuid in enumerate(uuids)
     ]
 
@@ -121,6 +121,7 @@ CASES = {
     "ranks on unknown cores": on(Settings(host="", siblings=[[0, 1]]), cores=[]),
     "three shared cores": with_ranks(*SIX, settings=Settings(host=FIRST.host, siblings=[[0, 3], [1, 4], [2, 5]])),
     "two ranks on one CPU": on(Settings(host=""), cores=[0], bound_by="nobody"),
+    "two ranks on one CPU of another node": with_ranks(*[replace(each, cores=[0]) for each in SIX[:2]]),
     "two ranks on two CPUs": on(Settings(host=""), cores=[0, 1], bound_by="nobody"),
     "two ranks on one CPU of a core": on(Settings(host="", siblings=[[0, 1]]), cores=[0]),
     "four ranks on a GPU": with_ranks(*share(*["GPU-1"] * 4), of="aware", memory="device"),

@@ -185,7 +185,9 @@ def _few_cpus(log: RunLog) -> Busy | None:
     """Say that the ranks have fewer CPUs than they need."""
     ranks, settings = log.run.ranks if log.run else [], log.settings
     if log.run and log.run.oversubscribed:
-        return Busy(f"{count(len(ranks), 'rank')} share {count(len(cpus_of(ranks)), 'CPU')}", OF_ITS_OWN)
+        cpus = len(cpus_of(ranks))
+        places = count(cpus, "CPU") if cpus < len(ranks) else "fewer cores"
+        return Busy(f"{count(len(ranks), 'rank')} share {places}", OF_ITS_OWN)
     small = settings and settings.small_quota(cpus_needed(ranks))
     return Busy(small, f"with a higher quota ({QUOTA})") if small else None
 

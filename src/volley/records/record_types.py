@@ -6,7 +6,7 @@ in its name (``_s`` seconds, ``_bytes`` bytes).  A missing number is ``null``, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -126,6 +126,11 @@ def cpus_needed(ranks: Iterable[Rank]) -> int:
     return len(cpus_of(by_engine.get(True, ()))) + len(by_engine.get(False, ()))
 
 
+def crowded(ranks: Collection[Rank]) -> bool:
+    """Return whether these ranks of one host are more than the CPUs that they may use."""
+    return len(ranks) > len(cpus_of(ranks)) > 0
+
+
 class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
     """First record of a run: machine, software, environment, placement, and the plan itself."""
 
@@ -143,9 +148,9 @@ class Run(Frozen, frozen=True, kw_only=True, tag_field="record", tag="run"):
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether the ranks of a host are more than the CPUs that they may use."""
+        """Whether ranks share cores: the launcher was granted fewer, or those of a host have fewer CPUs."""
         by_host = grouped(self.ranks, lambda rank: rank.host).values()
-        return any(len(those) > len(cpus_of(those)) > 0 for those in by_host)
+        return bool(self.plan.launch.get("oversubscribed")) or any(map(crowded, by_host))
 
 
 class Transport(Frozen, frozen=True, kw_only=True, tag_field="record", tag="transport"):

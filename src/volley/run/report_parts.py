@@ -14,7 +14,7 @@ from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
 from volley.records.command_again import budget_named, command_again, launch_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
-from volley.records.record_types import Rank, Run, Transport, cpus_needed, cpus_of
+from volley.records.record_types import Rank, Run, Transport, cpus_needed, cpus_of, crowded
 from volley.records.run_log import RunLog
 from volley.report.cells import kinds_of, launches_of, percent_above
 from volley.report.model import Note, finding
@@ -339,9 +339,10 @@ def _sharing(log: RunLog) -> Iterator[str]:
     transports use its memory."""
     if log.run is None:
         return
-    if log.run.plan.launch.get("oversubscribed") and not (log.settings and log.run.oversubscribed):
+    here = [rank for rank in log.run.ranks if log.settings and rank.host == log.settings.host]
+    if log.run.oversubscribed and not crowded(here):
         yield f"{sharing_cores(len(log.run.ranks), 'fewer cores')}; request a core for each rank"
-    if ":OVERSUBSCRIBE" in str(log.run.plan.launch.get("command")) and not log.run.plan.launch.get("oversubscribed"):
+    if ":OVERSUBSCRIBE" in str(log.run.plan.launch.get("command")) and not log.run.oversubscribed:
         yield (
             "the batch system counts fewer tasks than ranks, so mpirun got OVERSUBSCRIBE: Open MPI then waits in "
             "another way, and short messages take longer; request a task for each rank"
@@ -373,10 +374,10 @@ def _cpus(log: RunLog) -> Iterator[str]:
             f"ranks {format_cpulist([rank.rank for rank in ranks])} share a core of {settings.host} (hardware threads "
             f"{format_cpulist(core)}){more}: bind each rank to a separate core"
         )
-    cpus = cpus_of(here)
-    if cpus and len(here) > len(cpus) and not shared:
-        crowded = sharing_cores(len(here), f"{count(len(cpus), 'CPU')} of {settings.host}")
-        yield f"{crowded}; start at most {count(len(cpus), 'rank')} there"
+    if crowded(here) and not shared:
+        cpus = len(cpus_of(here))
+        sharing = sharing_cores(len(here), f"{count(cpus, 'CPU')} of {settings.host}")
+        yield f"{sharing}; start at most {count(cpus, 'rank')} there"
 
 
 _THREADS = (

@@ -105,7 +105,7 @@ def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     series, plan, points = result.series, result.series.plan, [point for point in result.points if point.sends]
     yield from broken(result.points, plan)
     yield from _shares(points)
-    if any(log.run and (log.run.oversubscribed or log.run.plan.launch.get("oversubscribed")) for log in series.logs):
+    if any(log.run and log.run.oversubscribed for log in series.logs):
         return  # times include waiting for a core, most where many ranks must have their turn
     # What takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
     slower = list(_ucx_inversions([point for point in points if point.rate], plan, ucx_operation))
