@@ -196,23 +196,27 @@ def test_a_replay_with_another_mpi_than_that_of_the_application_says_so_with_the
 
 
 def test_a_replay_with_wrong_data_has_no_numbers_and_says_what_was_wrong() -> None:
-    point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6], checked=4)
+    point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6, 1e-6], checked=4)
     reason = "what rank 1 received in MPI_Recv differs from what must arrive in 1 byte, first at offset 2"
     mismatch = Mismatch(rank=1, offset_bytes=2, expected=7, found=8, wrong_bytes=1)
     wrong = msgspec.structs.replace(point, status="failed", wrong=1, reason=reason, mismatch=mismatch)
     made = report(_replayed([point, wrong]))
     (said,) = (note.text for note in made.notes if note.text.startswith("FAILED"))
     assert said == f"FAILED: 1 of 8 checked messages and results were wrong; {reason} (0x08 instead of 0x07)"
-    shown = [cell.text for cell in chain.from_iterable(made.tables[0].rows) if isinstance(cell, Cell)]
-    assert shown.count("FAILED") == len(made.tables[0].rows) == 2
-    assert [(row["status"], row["verified"], row["time_s"]) for row in made.data.rows] == [("failed", False, None)] * 2
+    bad, good = ("failed", False, None), ("ok", True, 1e-6)
+    for failed_calls, of_barrier in ((["Recv"], good), ([], bad)):  # an earlier volley did not say which calls failed
+        made = report(_replayed([point, msgspec.structs.replace(wrong, failed_calls=failed_calls)]))
+        shown = [cell.text for cell in chain.from_iterable(made.tables[0].rows) if isinstance(cell, Cell)]
+        rows = [(row["status"], row["verified"], row["time_s"]) for row in made.data.rows]
+        assert rows == [bad, bad, of_barrier]  # of a pass, MPI_Recv and MPI_Barrier
+        assert shown.count("FAILED") == rows.count(bad)
 
 
 def test_a_replay_says_what_was_not_checked_and_why() -> None:
     def said(checked: int, **unchecked: int) -> list[str]:
-        point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6], checked=checked)
+        point = ReplayPoint(status="ok", pass_s=[1e-6], call_s=[1e-6, 1e-6], checked=checked)
         made = report(_replayed([point, point], unchecked))
-        assert [row["unchecked"] for row in made.data.rows] == [unchecked] * 2
+        assert [row["unchecked"] for row in made.data.rows] == [unchecked] * 3
         return [note.text for note in made.notes if "byte" in note.text]
 
     assert said(0) == ["nothing was checked byte for byte: no call that is replayed brings data"]
@@ -221,8 +225,9 @@ def test_a_replay_says_what_was_not_checked_and_why() -> None:
 
 
 def _replayed(points: list[ReplayPoint], unchecked: dict[str, int] | None = None) -> ReplayResult:
-    recorded = RecordedCalls(calls=[4], median_s=[1e-6], unchecked=unchecked or {})
-    plan = example_records.plan("replay", options=ReplayPlan(program=["p"], names=["Recv"], recorded=recorded))
+    recorded = RecordedCalls(calls=[4, 2], median_s=[1e-6, 1e-6], unchecked=unchecked or {})
+    options = ReplayPlan(program=["p"], names=["Recv", "Barrier"], recorded=recorded)
+    plan = example_records.plan("replay", options=options)
     runs = [example_records.run(plan, started_at=f"2026-01-02T03:0{number}:00Z") for number in range(len(points))]
     (result,) = results([RunLog(run=run, records=[point]) for run, point in zip(runs, points, strict=True)])
     return result
@@ -287,7 +292,10 @@ def test_wrong_data_of_every_kind_of_call_is_found(mixed: list[Path], tmp_path: 
         (point,) = (each for each in map(json.loads, done.out.splitlines()) if each["record"] == "replay")
         assert point["checked"] > 0
         assert (point["status"], point["wrong"] > 0) == (("failed", True) if its else ("ok", False)), changed
-        assert bool(its) == (point["reason"] or "").startswith("what rank ") == (point["mismatch"] is not None)
+        said = re.match(r"what rank \d+ received in MPI_(\w+) ", point["reason"] or "MPI")
+        assert bool(its) == bool(said) == (point["mismatch"] is not None) == bool(point["failed_calls"])
+        assert said is None or said[1] in point["failed_calls"]
+        assert "Barrier" not in point["failed_calls"]
         found |= {changed} if its else set()
     assert {"Irecv", "Sendrecv", "Ibcast", "Allgather", "Alltoallv", "Reduce", "Scatterv", "Scan"} <= found
 

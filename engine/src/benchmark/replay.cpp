@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -192,7 +193,8 @@ class Player {
   }
 
   [[nodiscard]] std::uint64_t checked() const { return checked_; }
-  [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
+  // The seeds of all that arrived with a wrong byte, as bytes.
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
   [[nodiscard]] const FirstWrong& first_wrong() const { return first_wrong_; }
   void release() {
     for (const ReplayMemory& place : places_) place.release();
@@ -329,7 +331,9 @@ class Player {
     Memory& memory = step.collective ? *place(side).scratch : *place(side).memory;
     memory.copy(arrived_.data(), step.collective ? both(step).recv : at(side), right.size());
     ++checked_;
-    if (arrived_ != right && wrong_++ == 0) first_wrong_ = {step.name, mismatch(right)};
+    if (arrived_ == right) return;
+    if (wrong_.empty()) first_wrong_ = {step.name, mismatch(right)};
+    wrong_.append(reinterpret_cast<const char*>(&side.seed), sizeof side.seed);
   }
   [[nodiscard]] Mismatch mismatch(const std::vector<std::byte>& right) const {
     const auto is_wrong = [&](std::size_t i) { return arrived_[i] != right[i]; };
@@ -416,7 +420,7 @@ class Player {
   RequestList list_;
   std::vector<std::byte> arrived_;
   std::uint64_t checked_ = 0;
-  std::uint64_t wrong_ = 0;
+  std::string wrong_;
   FirstWrong first_wrong_;
 };
 
@@ -490,9 +494,10 @@ class Replay final : public Benchmark {
     }
     std::vector<double> medians_s;
     for (const auto& times : by_name) medians_s.push_back(median_s(mpi::gather(times, world)));
-    std::array sums{player.checked(), player.wrong()};
-    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_UINT64_T, MPI_SUM, world));
-    int first = player.wrong() > 0 ? run.context->rank : run.context->size;  // the first rank with wrong data
+    std::uint64_t checked = player.checked();
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &checked, 1, MPI_UINT64_T, MPI_SUM, world));
+    const auto all_wrong = numbers_in<std::int64_t>(mpi::all_gather(player.wrong(), world));
+    int first = !player.wrong().empty() ? run.context->rank : run.context->size;  // the first rank with wrong data
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, world));
     const bool failed = first < run.context->size;
     const FirstWrong wrong = mpi::broadcast_value(player.first_wrong(), failed ? first : 0, world);
@@ -507,16 +512,47 @@ class Replay final : public Benchmark {
                              {"mismatch", failed ? to_json(wrong.mismatch) : Json(nullptr)},
                              {"pass_s", pass_s},
                              {"call_s", medians_s},
-                             {"checked", sums[0]},
-                             {"wrong", sums[1]}});
+                             {"checked", checked},
+                             {"wrong", all_wrong.size()},
+                             {"failed_calls", failed_calls(program, {all_wrong.begin(), all_wrong.end()}, world)}});
+  }
+
+  // The names of the calls of any rank that moved something wrong: both sides of a message, a collective, and a wait
+  // for one of them. Collective.
+  [[nodiscard]] std::vector<std::string> failed_calls(const Program& program, const std::set<std::int64_t>& wrong,
+                                                      MPI_Comm world) const {
+    const auto is_wrong = [&](const ReplayStep& step) {
+      return wrong.contains(step.first.seed) || wrong.contains(step.second.seed);
+    };
+    std::vector<int> failed(names_.size());
+    std::vector<int> slots(static_cast<std::size_t>(program.slots));  // of requests: whether what they began was wrong
+    for (const ReplayStep& step : program.steps) {
+      int& its = failed.at(step.name);
+      if (step.slot >= 0) slots[static_cast<std::size_t>(step.slot)] = is_wrong(step) ? 1 : 0;
+      if (is_wrong(step)) its = 1;
+      if (step.call != ReplayCall::wait) continue;
+      for (const int slot : step.list) its = std::max(its, slots[static_cast<std::size_t>(slot)]);
+    }
+    VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, failed.data(), static_cast<int>(failed.size()), MPI_INT, MPI_MAX, world));
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < failed.size(); ++i) {
+      if (failed[i] != 0) names.push_back(names_[i]);
+    }
+    return names;
+  }
+
+  template <class Number>
+  [[nodiscard]] static std::vector<Number> numbers_in(const std::vector<std::string>& of_ranks) {
+    const std::string all = joined(of_ranks, "");
+    std::vector<Number> numbers(all.size() / sizeof(Number));
+    if (!numbers.empty()) std::memcpy(numbers.data(), all.data(), all.size());
+    return numbers;
   }
 
   // The median of all ranks' times; 0 if there are none.
   [[nodiscard]] static double median_s(const std::vector<std::string>& of_ranks) {
-    const std::string all = joined(of_ranks, "");
-    std::vector<float> times(all.size() / sizeof(float));
+    auto times = numbers_in<float>(of_ranks);
     if (times.empty()) return 0;
-    std::memcpy(times.data(), all.data(), all.size());
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
     std::nth_element(times.begin(), middle, times.end());
     return *middle;

@@ -79,6 +79,13 @@ class ReplayPoint(Frozen, frozen=True, kw_only=True, tag_field="record", tag="re
     checked: Annotated[NonNegative, doc("messages and results of collectives, compared byte for byte.")] = 0
     wrong: Annotated[NonNegative, doc("those with a wrong byte.")] = 0
     mismatch: Mismatch | None = None
+    failed_calls: Annotated[
+        list[str], doc("the names of the calls that moved something wrong; empty in earlier records: all may have.")
+    ] = []
+
+    def failed(self, name: str) -> bool:
+        """Whether calls of this name moved something wrong; all calls together if something was wrong at all."""
+        return self.status == "failed" and name in (*(self.failed_calls or [name]), "")
 
 
 class ReplayForecast(Forecast):
@@ -174,19 +181,20 @@ def _result(series: LaunchSeries) -> ReplayResult:
     result = ReplayResult(series, [], [point for log in series.logs for point in log.of(ReplayPoint)])
     if result.points and series.plan:
         plan: ReplayPlan = series.plan.options
-        verified = not result.failed if result.checked else None
         unchecked = plan.recorded.unchecked
 
-        def add(call: str, calls: int, recorded_s: float | None, times_s: list[list[float]]) -> None:
-            time = None if result.failed else Repeated.of(dict(enumerate(times_s))).estimate
+        def add(name: str, calls: int, recorded_s: float | None, times_s: list[list[float]]) -> None:
+            failed = any(point.failed(name) for point in result.points)
+            time = None if failed else Repeated.of(dict(enumerate(times_s))).estimate
+            call, verified = f"MPI_{name}" if name else _ONCE, not failed if result.checked else None
             result.calls.append(ReplayedCall(call, calls, recorded_s, time, len(times_s), verified, unchecked))
 
-        add(_ONCE, 1, None, [point.pass_s for point in result.points])
+        add("", 1, None, [point.pass_s for point in result.points])
         known = zip(plan.names, plan.recorded.calls, plan.recorded.median_s, strict=False)  # a file may say anything
         for place, (name, calls, recorded_s) in enumerate(known):
             times_s = [its for point in result.points if any(its := point.call_s[place : place + 1])]
             if times_s:
-                add(f"MPI_{name}", calls, recorded_s, times_s)
+                add(name, calls, recorded_s, times_s)
     return result
 
 
