@@ -236,6 +236,15 @@ def test_differences_are_in_words_and_variables_as_they_are() -> None:
     assert not any("_" in note for note in notes if "OMPI" not in note and "UCX" not in note)
 
 
+@pytest.mark.parametrize(("factor", "said"), [(1.1, "aware is 9."), (1.0, "SAME: 6 points")])
+def test_what_differs_between_two_ways_to_measure_is_no_change(factor: float, said: str) -> None:
+    second = list(map(with_fresh_buffers, launches(2, slower={"aware": factor})))
+    text = io.StringIO()
+    render_reports([page.report(compared(launches(1), second), full=False)], "table", text)
+    assert text.getvalue().startswith(f"TWO WAYS (fresh buffers): {said}")
+    assert "change" not in text.getvalue().lower()
+
+
 def test_launches_of_other_conditions_that_measured_other_things_are_one_side() -> None:
     alone = launches(1, count=1, names=["aware"], environment={"UCX_TLS": "tcp"})
     assert len(Side.of("both", [*launches(1, count=1, names=["host"]), *alone]).observed.rows) == 2

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from volley.benchmarks import BENCHMARKS, named
 from volley.compare.options import FailOn
 from volley.errors import UserError
-from volley.records.launch_series import Key, Observed, Rows, Sweep, launches_of, observed_in
+from volley.records.launch_series import Key, Observed, Rows, Sweep, differing, launches_of, observed_in, way_of
 from volley.records.plan import Plan
 from volley.records.record_types import Run
 from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
@@ -102,10 +102,10 @@ class Side:
         cut = sum(log.end is None or not log.complete or log.end.status == "stopped" for log in self.logs)
         return cut + sum(log.missing_launches for log in self.logs)
 
-    def plan_of(self, benchmark: str, row: int) -> Plan | None:
-        """The plan of the first launch of a benchmark that measured a row of ``observed``."""
-        launch = int(np.argmax(~np.isnan(self.seconds[row])))
-        return launches_of(self.logs, benchmark)[launch].plan
+    def plan_of(self, sweep: Sweep, at: str) -> Plan | None:
+        """The plan of the first launch that measured a point."""
+        launch = int(np.argmax(~np.isnan(self.seconds[self.observed.rows[sweep][at]])))
+        return launches_of(self.logs, sweep[0])[launch].plan
 
     @property
     def benchmarks(self) -> list[str]:
@@ -205,6 +205,19 @@ class Comparison:
 
     def of(self, verdict: Verdict) -> Integers:
         return np.flatnonzero(self.verdicts == verdict)
+
+    @cached_property
+    def firsts(self) -> list[tuple[Sweep, str]]:
+        """Of each sweep the first point."""
+        firsts = np.unique(self.sweep, return_index=True)[1].tolist()
+        return [(self.sweeps[self.sweep[point]], self.at[point]) for point in firsts]
+
+    @cached_property
+    def ways(self) -> list[str]:
+        """In what the ways differ in which both sides measured: two such results differ, and nothing changed."""
+        sides = (self.first, self.second) if self.first.repeats else ()
+        ways = ([way_of(side.plan_of(*first)) for side in sides] for first in self.firsts)
+        return list(dict.fromkeys(chain.from_iterable(map(differing, ways))))
 
     @cached_property
     def series(self) -> list[str]:

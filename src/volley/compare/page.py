@@ -102,7 +102,15 @@ def title(sides: Sequence[Side]) -> str:
 
 
 def headline(comparison: Comparison) -> str:
+    """Return the finding; ``TWO WAYS (in place): allreduce host is …`` where no change could be one of the machine."""
+    if not comparison.ways:
+        return f"{'CHANGED: ' if comparison.of('changed').size else ''}{_finding(comparison)}"
+    return f"TWO WAYS ({join_words(map(_in_words, comparison.ways))}): {_finding(comparison)}"
+
+
+def _finding(comparison: Comparison) -> str:
     changed, same, points = comparison.of("changed"), comparison.of("same"), len(comparison.at)
+    what = "DIFFERENCE" if comparison.ways else "CHANGE"
     if not comparison.first.repeats:
         ratios = comparison.differences.ratio
         middles = [
@@ -120,11 +128,11 @@ def headline(comparison: Comparison) -> str:
         if same.size == points:
             return f"SAME: {count(points, 'point')} {_are(points)} the same within {widest} %"
         if not same.size:
-            return f"NO CHANGE SHOWN: {count(points, 'point')} {_are(points)} undecided"
+            return f"NO {what} SHOWN: {count(points, 'point')} {_are(points)} undecided"
         shown, left = f"{same.size} of {count(points, 'point')}", points - same.size
-        return f"NO CHANGE SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
+        return f"NO {what} SHOWN: {shown} {_are(same.size)} the same within {widest} %, {left} {_are(left)} undecided"
     parts = [_series_headline(name, those, comparison) for name, those in comparison.by_series(changed).items()]
-    return f"CHANGED: {join_few(parts, 3)}"
+    return join_few(parts, 3)
 
 
 def _are(number: int) -> str:
@@ -237,13 +245,11 @@ def too_few(comparison: Comparison) -> str:
 def _commands_again(comparison: Comparison, side: Side, launches: int) -> list[str]:
     """Return the commands that measure what is compared again; nothing where one has no ``--launches``."""
     commands: dict[str, None] = {}
-    for point in np.unique(comparison.sweep, return_index=True)[1].tolist():
-        sweep, at = comparison.sweeps[comparison.sweep[point]], comparison.at[point]
+    for sweep, at in comparison.firsts:
         benchmark = named(sweep[0])
         if not any(each.name == "--launches" for each in declared(benchmark.options)):
             return []
-        plan = side.plan_of(benchmark.name, side.observed.rows[sweep][at])
-        commands[command_again(benchmark.command, plan, launches=launches)] = None
+        commands[command_again(benchmark.command, side.plan_of(sweep, at), launches=launches)] = None
     return list(commands)
 
 
@@ -293,8 +299,16 @@ def _parts(comparison: Comparison, *, full: bool) -> Table:
     }
     parts = sorted(comparison.parts, key=lambda part: -part.points.size)
     shown = parts if full else parts[:MAX_CHANGED]
-    title = "changed as a group" if comparison.possible else "observed differences (too few launches to test)"
+    title = (
+        f"{_changed(comparison)} as a group"
+        if comparison.possible
+        else "observed differences (too few launches to test)"
+    )
     return Table.of(columns, shown, title=title, legend=[*_hidden(parts, shown, "part"), _meaning(comparison)])
+
+
+def _changed(comparison: Comparison) -> str:
+    return "different" if comparison.ways else "changed"
 
 
 def _hidden(all_of_them: Sized, shown: Sized, what: str) -> list[str]:
@@ -315,8 +329,8 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
     styles: dict[Verdict, Style] = {"same": "good", "undecided": "dim"}
 
     def verdict(point: int) -> Cell:
-        changed: Style = "bad" if found.ratio[point] > 1 else "good"
-        return Cell(verdict_words(comparison, point), style=styles.get(comparison.verdicts[point], changed))
+        of_change: Style = "bad" if found.ratio[point] > 1 else "good"
+        return Cell(verdict_words(comparison, point), style=styles.get(comparison.verdicts[point], of_change))
 
     columns: dict[Column, Callable[[int], Cell | str | float]] = {
         Column(align="left"): comparison.point_name,
@@ -330,8 +344,9 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         ),
         Column("verdict", align="left"): verdict,
     }
-    legend = [*_hidden(points, shown, "changed point"), _meaning(comparison)]
-    title = "all points" if full else "changed individually" if comparison.parts else "changed"
+    changed = _changed(comparison)
+    legend = [*_hidden(points, shown, f"{changed} point"), _meaning(comparison)]
+    title = "all points" if full else f"{changed} individually" if comparison.parts else changed
     yield Table.of(columns, shown.tolist(), title=title, legend=legend)
 
 

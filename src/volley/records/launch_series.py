@@ -173,9 +173,8 @@ def settings_of(plan: Plan) -> dict[str, Any]:
     return {**own, "sampling": how}
 
 
-def way_of(log: RunLog) -> Conditions:
+def way_of(plan: Plan | None) -> Conditions:
     """Return how points were to be measured, whichever these are: launches of which this differs are not pooled."""
-    plan = log.plan
     if plan is None:
         return {}
     known = {"benchmark": plan.benchmark, "ranks": plan.world_size, "verified": plan.verify}
@@ -184,7 +183,7 @@ def way_of(log: RunLog) -> Conditions:
 
 
 def way_key(log: RunLog) -> Hashable:
-    return frozenset(way_of(log).items())
+    return frozenset(way_of(log.plan).items())
 
 
 Key = tuple[str, str, str]
@@ -261,7 +260,7 @@ def refuse_unlike(logs: Sequence[RunLog], remedy: str = "", among: Collection[st
     instead.
     """
     files = dict.fromkeys(escape_controls(log.file or "a side") for log in logs)
-    ways = list(map(way_of, logs))
+    ways = [way_of(log.plan) for log in logs]
     options = options_apart([log.plan for log in logs])
     if differing(ways) and any(options):
         ways = [{"options": each} for each in options]
