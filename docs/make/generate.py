@@ -19,7 +19,6 @@ from typing import Any, Union
 
 import msgspec
 
-import other_programs
 from volley import references
 from volley.benchmarks import BENCHMARKS, plain
 from volley.check.findings import Document
@@ -81,7 +80,6 @@ def generate() -> dict[str, str]:
         "docs/data.md": _page(data_page()),
         "docs/cli.md": _page(cli_page()),
         **{f"docs/{_page_of(command)}": _page(command_page(command)) for command in _COMMANDS},
-        "docs/other-programs.md": _page(other_programs.page()),
         "docs/doctor.md": _page(doctor_page()),
         "docs/doctor-examples.md": _page(doctor_examples()),
         **{f"src/volley/references/{name}.json": own_reference(name) for name in OWN_REFERENCES},
