@@ -18,6 +18,7 @@ from comparison_records import launches, write
 from the_command import check_transcript
 from volley import cli
 from volley.errors import UserError
+from volley.records.record_types import LaunchTimes
 from volley.records.records_file import encode_line, open_writer
 
 Capture = pytest.CaptureFixture[str]
@@ -114,6 +115,24 @@ def test_a_run_that_is_written_now_is_running(kept: Path, capsys: Capture) -> No
     assert cli.main(["delete", "last", "--yes"]) == 2
     writer.close()
     assert listed(capsys)[0]["status"] == "incomplete"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_that_was_killed_between_two_launches_is_incomplete(kept: Path, capsys: Capture, killed: bool) -> None:
+    """In its file the last launch looks as the others, but for the line that is written when the next one begins."""
+    writer = open_writer(None, "pingpong")
+    for log in launches(5, 2):
+        log.run.plan.launch["asked"] = []
+        for record in (log.run, *log.records, log.end):
+            writer.write(encode_line(record))
+        writer.hold(encode_line(LaunchTimes(exit_s=1.0)))
+    if killed:
+        os.close(writer.descriptor)
+    else:
+        writer.close()
+    assert listed(capsys)[0]["status"] == ("incomplete" if killed else "complete")
+    assert cli.main(["show"]) == int(killed)
+    assert ("INCOMPLETE: the run was stopped after launch 2\n" in capsys.readouterr().out) == killed
 
 
 def test_an_empty_file_hides_no_other(kept: Path, capsys: Capture) -> None:

@@ -98,11 +98,6 @@ def budget_named(plan: Plan | None) -> float | None:
     return None
 
 
-def launches_asked(plan: Plan | None) -> int:
-    """Return the number of launches that was asked for; 0 if none was, or if a budget may end the run sooner."""
-    return 0 if any(words[0] == "--budget" for words in options_given(plan)) else launches_named(plan)
-
-
 def options_apart(plans: Iterable[Plan | None]) -> list[str]:
     """Return the options that not every command has, without those that say what is measured and how long."""
     given = [

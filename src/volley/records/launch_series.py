@@ -311,12 +311,16 @@ def series_of(
 
 def count_missing(logs: Collection[RunLog]) -> None:
     """Write into the last launch of each request how many of the launches that the command names are missing, and how
-    many a budget had no time for; a launch without a ``run`` record was made.
+    many a budget had no time for; a launch without a ``run`` record was made.  After a run that was killed between two
+    launches (``Writer.hold``) at least one is missing.
     """
     unknown = sum(log.run is None for log in logs)
     for series in series_of((log for log in logs if log.run), any_placement=True):
         last, missing = series.logs[-1], launches_named(series.plan) - len(series.logs) - unknown
-        ended = budget_named(series.plan) is not None and _budget_ended(series)
+        by_volley = any(log.times or (log.run and "budget_left_s" in log.run.plan.launch) for log in series.logs)
+        killed = by_volley and last.end is not None and last.times is None
+        missing = max(missing, int(killed))
+        ended = not killed and budget_named(series.plan) is not None and _budget_ended(series)
         last.launches_without_time = max(0, missing) if ended else 0
         last.missing_launches = 0 if ended else max(0, missing)
 

@@ -244,24 +244,25 @@ class _Kind(msgspec.Struct):
     status: str = ""
 
 
-def first_and_last(data: bytes) -> tuple[list[Run], list[End], int]:
-    """Return the first and the last records of the runs in ``data``, and how many good points follow the last of all;
-    unreadable lines are left out.
+def first_and_last(data: bytes) -> tuple[list[Run], list[End], int, int]:
+    """Return the first and the last records of the runs in ``data``, how many of them the front end ended
+    (``Writer.hold``), and how many good points follow the last of all; unreadable lines are left out.
     """
     runs: list[Run] = []
     ends: list[End] = []
-    points = 0
+    points = ended = 0
     kind = msgspec.json.Decoder(_Kind)
     for line in data.splitlines():
         with contextlib.suppress(*UNREADABLE):
             record = kind.decode(line)
             points += record.status == "ok"
+            ended += record.record == "launch_times"
             if record.record == "run":
                 runs.append(msgspec.json.decode(line, type=Run))
             elif record.record == "end":
                 ends.append(msgspec.json.decode(line, type=End))
                 points = 0
-    return runs, ends, points
+    return runs, ends, ended, points
 
 
 class Writer:
@@ -279,11 +280,19 @@ class Writer:
         """Why records are missing from the file; ``None`` if all are written."""
         self.launches = 0
         self.descriptor = descriptor
+        self.held = b""
+        """Lost if the run is stopped before the launch that should follow."""
         self._created = created
         self._written = 0
 
+    def hold(self, line: bytes) -> None:
+        """Append the last line of a launch before the next line, or at the end: in the file of a run that was killed
+        between two launches it is missing."""
+        self.held = line
+
     def write(self, line: bytes) -> None:
         """Append one complete line; the first call truncates an existing file of that name."""
+        line, self.held = self.held + line, b""
         if self.trouble:
             return
         try:
@@ -302,6 +311,8 @@ class Writer:
         """Close the file; delete it if this process created it and wrote nothing."""
         if self.path is None:
             return
+        if self.held:
+            self.write(b"")
         try:
             os.close(self.descriptor)
         except OSError as error:  # NFS says only now that the disk or the quota is full (close(2))

@@ -271,7 +271,8 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
         measured = f"; {they} had measured {_points([log for _, log in those])}" if why == ABORTED else ""
         yield Note("error", f"INCOMPLETE: {which} {how}{measured}")
     if series.logs[-1].missing_launches and not (series.logs[-1].running or _ended_early(series.logs[-1])):
-        yield Note("error", f"INCOMPLETE: the run was stopped after launch {len(series.logs)} of {launches}")
+        of = f" of {launches}" if launches_named(series.plan) else ""
+        yield Note("error", f"INCOMPLETE: the run was stopped after launch {len(series.logs)}{of}")
 
 
 ABORTED = "was aborted before the last record"

@@ -46,7 +46,7 @@ from volley.machine.transports import have_threads
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
-from volley.records.record_types import End, Run
+from volley.records.record_types import End, LaunchTimes, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -327,6 +327,7 @@ class Session:
                 self.paths = self._paths(progress)
             for job in self.jobs.each(self.context, self.logs, lambda: time.monotonic() - begun, progress.note):
                 if self.stop.signal is not None:
+                    writer.held = b""
                     return
                 if job.note:
                     progress.note(job.note)
@@ -403,7 +404,7 @@ class Session:
         def keep(*records: Any) -> None:
             """Save records of the front end among the engine's."""
             for record in records if log.run else ():
-                writer.write(encode_line(record))
+                (writer.hold if isinstance(record, LaunchTimes) else writer.write)(encode_line(record))
                 log.add(record)
 
         with EngineProcess(start, self.stop, progress.note) as process:
@@ -430,6 +431,7 @@ class Session:
         if self.stop.signal is not None:
             if log.run is None:  # it had not begun
                 self.logs.pop()
+                writer.held = b""
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
             keep(*self.node.after(log.run, on_gpus=on_gpus))

@@ -18,7 +18,6 @@ from volley.command import option_values
 from volley.command.commandline import Lazy, Options, argument, flag, group, option
 from volley.command.options import FORMATS, OUTPUT, WHICH, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
-from volley.records.command_again import launches_asked
 from volley.records.records_file import first_and_last, read_all, without_repeats
 from volley.records.saved_runs import TIME, SavedRun, run_named, saved_runs, state_folder
 from volley.report.model import Cell, Column, Data, Details, Report, Row, Table
@@ -157,9 +156,9 @@ def _row(run: SavedRun) -> dict[str, Any]:
     data = b""
     with suppress(OSError):
         data = run.path.read_bytes()
-    runs, ends, further = first_and_last(data)
+    runs, ends, ended, further = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
-    if len(ends) < len(runs) or (runs and len(runs) < launches_asked(runs[0].plan)):
+    if len(ends) < len(runs) or ended < sum("asked" in run.plan.launch for run in runs):
         status = "incomplete"
     return {
         "id": run.id,

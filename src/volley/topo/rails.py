@@ -20,7 +20,7 @@ SIZE = 12
 
 def path_of_run(records: bytes, name: str, transport: str | None) -> RunPath:
     """Return the path of the longest messages between the first two hosts; of a transport, if one is named."""
-    runs, _, _ = first_and_last(records)
+    runs = first_and_last(records)[0]
     apart = [path for path in paths.of_plan(runs[-1].plan.launch).paths if path.apart] if runs else []
     if not apart:
         raise UserError(
