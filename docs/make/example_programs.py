@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -17,21 +18,6 @@ MEASURED = DOCS.parent / "bench/results/intel-r-xeon-r-processor-open-mpi-5-0-11
 SIZES = {"8 B": 8, "4 KiB": 4096, "1 MiB": 1 << 20, "64 MiB": 1 << 26}
 
 
-def printed_cpu() -> Iterator[str]:
-    """Yield lines that the program for host memory printed: of each size the median over its launches."""
-    yield from _printed("ping_pong.c")
-
-
-def printed_staged() -> Iterator[str]:
-    """Yield the same of the program that copies through host memory."""
-    yield from _printed("ping_pong_staged.cu")
-
-
-def printed_aware() -> Iterator[str]:
-    """Yield the same of the program for CUDA-aware MPI."""
-    yield from _printed("ping_pong_aware.cu")
-
-
 def _printed(program: str) -> Iterator[str]:
     findings = msgspec.json.decode(MEASURED.read_bytes())["findings"]
     medians = {each["what"].partition(f"examples/{program}, ")[2]: each["theirs"]["median"] for each in findings}
@@ -40,39 +26,25 @@ def _printed(program: str) -> Iterator[str]:
     yield "```"
 
 
-def program_start() -> Iterator[str]:
-    """Yield how a program learns which rank it is."""
-    yield from _part("ping_pong.c", r"    int ranks, rank;.*?MPI_Comm_rank.*?$")
-
-
-def program_gpu() -> Iterator[str]:
-    """Yield how a rank chooses its GPU before MPI_Init."""
-    yield from _part("ping_pong_aware.cu", r"static void choose_gpu.*?^}$")
-
-
-def program_clock() -> Iterator[str]:
-    """Yield where the programs read the clock."""
-    yield from _part("ping_pong.c", r" *exchange\(message, .*?const double seconds.*?$")
-
-
-def program_cpu() -> Iterator[str]:
-    """Yield the exchange between host memories."""
-    yield from _part("ping_pong.c", r"    for \(int i.*?^    }$")
-
-
-def program_staged() -> Iterator[str]:
-    """Yield how a message is sent and received through host memory."""
-    yield from _part("ping_pong_staged.cu", r"static void send.*?(?=\n\nstatic void exchange)")
-
-
-def program_aware() -> Iterator[str]:
-    """Yield the exchange with pointers to GPU memory."""
-    yield from _part("ping_pong_aware.cu", r"  for \(int i.*?^  }$")
-
-
 def _part(program: str, pattern: str) -> Iterator[str]:
     found = re.search("^" + pattern, (PROGRAMS / program).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert found is not None, f"{program} has no {pattern}"
     yield f"```{'c' if program.endswith('.c') else 'cpp'}"
     yield from textwrap.dedent(found[0]).splitlines()
     yield "```"
+
+
+FIGURES: dict[str, Callable[[], Iterator[str]]] = {
+    # lines that a program printed: of each size the median over its launches
+    "printed_cpu": partial(_printed, "ping_pong.c"),
+    "printed_staged": partial(_printed, "ping_pong_staged.cu"),
+    "printed_aware": partial(_printed, "ping_pong_aware.cu"),
+    # how a program learns which rank it is, and chooses its GPU before MPI_Init; where it reads the clock
+    "program_start": partial(_part, "ping_pong.c", r"    int ranks, rank;.*?MPI_Comm_rank.*?$"),
+    "program_gpu": partial(_part, "ping_pong_aware.cu", r"static void choose_gpu.*?^}$"),
+    "program_clock": partial(_part, "ping_pong.c", r" *exchange\(message, .*?const double seconds.*?$"),
+    # the exchange between host memories, through host memory, and with pointers to GPU memory
+    "program_cpu": partial(_part, "ping_pong.c", r"    for \(int i.*?^    }$"),
+    "program_staged": partial(_part, "ping_pong_staged.cu", r"static void send.*?(?=\n\nstatic void exchange)"),
+    "program_aware": partial(_part, "ping_pong_aware.cu", r"  for \(int i.*?^  }$"),
+}

@@ -16,18 +16,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import example_programs
 from every_way import every_way, every_way_run, gpu_initiated, gpu_initiated_run, on_h100s, over_staging
-from example_programs import (
-    printed_aware,
-    printed_cpu,
-    printed_staged,
-    program_aware,
-    program_clock,
-    program_cpu,
-    program_gpu,
-    program_staged,
-    program_start,
-)
 from figures import DOCS, H200, NVLINK3, SUMMIT, find, measured, published, three_digits
 from method_figures import aware_line, between_gpus, jacobi_on_gpus, least_disturbed, poor_lines
 from screen import findings
@@ -116,7 +106,7 @@ def _spoken(size: int) -> str:
     return f"{size} B" if size < 1024 else f"{size // 1024} KiB"
 
 
-FIGURES: dict[str, Callable[[], Iterator[str]]] = {
+FIGURES: dict[str, Callable[[], Iterator[str]]] = example_programs.FIGURES | {
     each.__name__: each
     for each in (
         comparison,
@@ -124,15 +114,6 @@ FIGURES: dict[str, Callable[[], Iterator[str]]] = {
         short_messages,
         the_wire,
         three_machines,
-        printed_cpu,
-        printed_staged,
-        printed_aware,
-        program_start,
-        program_gpu,
-        program_clock,
-        program_cpu,
-        program_staged,
-        program_aware,
         between_gpus,
         jacobi_on_gpus,
         gpu_initiated_run,
