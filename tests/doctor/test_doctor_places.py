@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from doctor_states import GOOD, RANKS, STATES
+from doctor_states import GOOD, RANKS, STATES, failed_cuda
 from machine_facts import changed
 from situations import SITUATIONS
 from volley.doctor.checks import diagnose
@@ -36,13 +36,11 @@ JOBS = {
     "flux": {"FLUX_JOB_ID": "f7"},
 }
 GPU_STATES: dict[str, dict[str, object]] = {
-    "no device": {
-        "cuda": {"status": 100, "status_name": "NO_DEVICE", "failed_call": "cuInit", "devices": [], "peers": []}
-    },
+    "no device": {"cuda": failed_cuda(100, "NO_DEVICE")},
     "a GPU is hidden": {"cuda": {"devices": [msgspec.to_builtins(GOOD.cuda_devices[0])], "peers": [[True]]}},
     "no GPU is granted": {
         "environment": {"CUDA_VISIBLE_DEVICES": "NoDevFiles"},
-        "cuda": {"status": 100, "status_name": "NO_DEVICE", "failed_call": "cuInit", "devices": [], "peers": []},
+        "cuda": failed_cuda(100, "NO_DEVICE"),
     },
     "memory cannot be locked": {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 1 << 20}},
     "no CMA": {"limits": {"cma_error": "Operation not permitted", "ptrace_scope": 2}},
@@ -53,9 +51,7 @@ GPU_STATES: dict[str, dict[str, object]] = {
         for said in ("Operation not permitted", "Permission denied")
     },
     **{
-        f"CUDA ends with {status}": {
-            "cuda": {"status": status, "status_name": "ERROR", "failed_call": "cuInit", "devices": [], "peers": []}
-        }
+        f"CUDA ends with {status}": {"cuda": failed_cuda(status, "ERROR")}
         for status in (2, 34, 100, 801, 802, 803, 804, 805, 807, 999)
     },
 }

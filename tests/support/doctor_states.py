@@ -161,15 +161,15 @@ _NOEXEC = "[Errno 13] Permission denied: '/scratch/try'"
 
 _LATE = "[1795891834.17] [n1:59 :0] ucp_ep.c:1545 UCX  ERROR   ep 0x7f: flush failed: Input/output error"
 STATES: dict[str, dict[str, Any]] = {
-    "TMPDIR without exec": {"surroundings": {**AROUND, "folder_run_error": _NOEXEC}},
+    "TMPDIR without exec": {"surroundings": {"folder_run_error": _NOEXEC}},
     "TMPDIR is full": all_jobs(
         "Open MPI 5.0.11: TMPDIR is full",
-        surroundings={**AROUND, "folder_error": "No space left on device"},
+        surroundings={"folder_error": "No space left on device"},
         trials=[{"change": "TMPDIR=/tmp", "works": True}],
     ),
     "variables of a job on another host": all_jobs(
         _OTHER_HOST,
-        surroundings={**AROUND, "batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
+        surroundings={"batch_system": "slurm", "job_hosts": ["gpu07"], "in_job": False},
         trials=_tried("SLURM_JOB_ID=7", "SLURM_NODELIST=gpu07"),
     ),
     "variables of a rank, without its launcher": {
@@ -178,14 +178,13 @@ STATES: dict[str, dict[str, Any]] = {
         "trials": [_LEFT_OVER],
     },
     "a job of one CPU": {
-        "surroundings": {**AROUND, "batch_system": "slurm", "job_hosts": ["node1"]},
+        "surroundings": {"batch_system": "slurm", "job_hosts": ["node1"]},
         "mpi_host": SLOWER,
         "trials": _tried("SLURM_JOB_ID=7", "SLURM_TASKS_PER_NODE=1"),
     },
     "variables of a job that srun refuses": {
         "environment": {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_CPU": "1", "SLURM_MEM_PER_NODE": "2"},
         "surroundings": {
-            **AROUND,
             "batch_system": "slurm",
             "job_hosts": ["node1"],
             "step_error": "srun: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually "
@@ -207,7 +206,7 @@ STATES: dict[str, dict[str, Any]] = {
     "a low limit of the size of files": all_jobs(
         "MPICH 4.0.2: ulimit -f 512",
         trials=[{"change": "ulimit -S -f unlimited", "settings": ["ulimit -f 512"], "works": True}],
-        surroundings={**AROUND, "folder_error": "File too large"},
+        surroundings={"folder_error": "File too large"},
         limits={"shm_error": "File too large"},
         stack={"mpi_family": "mpich"},
     ),
@@ -230,14 +229,12 @@ STATES: dict[str, dict[str, Any]] = {
         "a loader", stack={"start_error": _OLD_LIBRARY}, trials=_tried("LD_LIBRARY_PATH=/opt/old/lib")
     ),
     "the host's name has no address": all_jobs(
-        "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9", surroundings={**AROUND, "host_error": "Name or service not known"}
+        "Intel MPI 2021.18: I_MPI_HYDRA_IFACE=eth9", surroundings={"host_error": "Name or service not known"}
     ),
-    "lo is down": all_jobs(
-        "Open MPI 5.0.11: no interface", surroundings={**AROUND, "loopback_error": "Network is unreachable"}
-    ),
+    "lo is down": all_jobs("Open MPI 5.0.11: no interface", surroundings={"loopback_error": "Network is unreachable"}),
     "a variable names an interface that is not there": {
         "environment": {"NCCL_SOCKET_IFNAME": "ib0", "UCX_NET_DEVICES": "mlx5_0:1,mlx5_9:1"},
-        "surroundings": {**AROUND, "devices": ["lo", "eth0", "mlx5_0"]},
+        "surroundings": {"devices": ["lo", "eth0", "mlx5_0"]},
     },
     "MPI is told to copy messages twice": {"environment": {"OMPI_MCA_smsc": "^cma"}},
     "a parameter of Open MPI is misspelt": {
@@ -258,7 +255,7 @@ STATES: dict[str, dict[str, Any]] = {
         "mpi_host": {"invalid": ["mpi_preconnect_mpi=x"]},
     },
     "two hardware threads of one core": {"settings": {"host": RANKS[0]["host"], "siblings": [[0, 1]]}},
-    "one CPU for two ranks": {"surroundings": {**AROUND, "cpus": 1}, "mpi_host": SLOWER, "trials": []},
+    "one CPU for two ranks": {"surroundings": {"cpus": 1}, "mpi_host": SLOWER, "trials": []},
     "/dev/shm is small, with MPICH": all_jobs(
         _SHM_MPICH,
         limits={"shm_bytes": 4 << 20, "shm_free_bytes": 4 << 20},
@@ -366,7 +363,7 @@ STATES: dict[str, dict[str, Any]] = {
     },
     "NCCL_SOCKET_IFNAME names nothing on the other host": {
         "environment": {"NCCL_SOCKET_IFNAME": "eth0"},
-        "surroundings": {**AROUND, "devices": ["lo", "eth0"]},
+        "surroundings": {"devices": ["lo", "eth0"]},
         "hosts": hosts(b={"interfaces": {"lo": "127.0.0.1/8", "ens9": "192.0.2.2/24"}}),
     },
     "TCP between hosts with InfiniBand, because a variable asks for it": {

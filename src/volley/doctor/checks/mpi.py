@@ -92,7 +92,8 @@ def ucx(facts: Facts) -> DoctorFinding:
     """Loads the UCX that the ranks load; every component of it looks for devices."""
     remedy = aware_wheels(facts)
     if facts.ucx.value is None and facts.ucx.skipped is not None:
-        if not facts.has_gpu or _sends_gpu_memory(facts) or facts.mpi_family in ("mpich", "intel"):
+        sends = facts.mpi_device.value and facts.mpi_device.value.sends_gpu_memory
+        if not facts.has_gpu or sends or facts.mpi_family in ("mpich", "intel"):
             return not_applicable("no UCX; this machine or its MPI does not need it")
         return warning("no UCX: Open MPI needs it for GPU memory", f"{facts.ucx.call}: {facts.ucx.skipped}", remedy)
     found = require(facts.ucx, "UCX", remedy)
@@ -185,14 +186,6 @@ def _times(points: list[PointFacts]) -> str:
 
 def _us(point: PointFacts) -> str:
     return format_sig((point.half_round_trip_s or 0.0) * 1e6, 3)
-
-
-def _sends_gpu_memory(facts: Facts) -> bool | None:
-    """Return whether MPI sent GPU memory; ``None`` if it was not tried."""
-    job = facts.mpi_device.value
-    if job is None:
-        return False if facts.mpi_device.error else None
-    return job.sends_gpu_memory
 
 
 def device(facts: Facts) -> DoctorFinding:
