@@ -35,6 +35,37 @@ class PausingDriver final : public Driver {
   std::chrono::milliseconds pause_;
 };
 
+Workload with_at_most(std::uint64_t counts, Workload workload = round_trip_workload()) {
+  workload.max_counts = counts;
+  return workload;
+}
+
+Sampling with_point_time(double seconds) {
+  Sampling sampling;
+  sampling.point_time_s = seconds;
+  return sampling;
+}
+
+// A sampler, and what it works with.
+struct Setup {
+  explicit Setup(const Sampling& how, const Workload& what = with_at_most(1000), double watchdog_s = 60)
+      : sampling(how), workload(what), watchdog("test", watchdog_s) {}
+  LocalControl control{0, 1};
+  Sampling sampling;
+  Workload workload;
+  Watchdog watchdog;
+  Sampler sampler{control, sampling, workload, watchdog};
+};
+
+std::vector<Series> one_series(Driver& driver, std::size_t bytes, bool fresh = false) {
+  std::vector<Series> all(1);
+  all[0].name = "series";
+  all[0].driver = &driver;
+  all[0].view.bytes = bytes;
+  all[0].fresh = fresh;
+  return all;
+}
+
 std::vector<Series> measured(Sampler& sampler, const std::vector<Driver*>& drivers, std::size_t bytes,
                              double left_s = std::numeric_limits<double>::infinity()) {
   std::vector<Series> all(drivers.size());
@@ -50,35 +81,28 @@ std::vector<Series> measured(Sampler& sampler, const std::vector<Driver*>& drive
 void a_slow_series_is_skipped_at_the_next_size(const Sampling& sampling, const char* exchanges) {
   PausingDriver slow(std::chrono::milliseconds(6));
   PausingDriver fast(std::chrono::milliseconds(0));
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Workload workload = round_trip_workload();
+  Workload workload = with_at_most(1000);
   workload.limits.long_exchange_s = long_exchange_s;
-  workload.max_counts = 1000;
-  Sampler sampler(control, sampling, workload, watchdog);
-  for (const auto& series : measured(sampler, {&slow, &fast}, 1024)) EXPECT(series.skipped.empty());
-  const auto next = measured(sampler, {&slow, &fast}, 4096);
+  Setup setup(sampling, workload);
+  for (const auto& series : measured(setup.sampler, {&slow, &fast}, 1024)) EXPECT(series.skipped.empty());
+  const auto next = measured(setup.sampler, {&slow, &fast}, 4096);
   EXPECT(next[0].skipped.find(std::string(exchanges) + " round trips exceed the limit of ") == 0);
   EXPECT(next[0].skipped.find("0.01 s for each transport (0.02 s for this size)") != std::string::npos);
   EXPECT(next[0].first_samples.empty() && next[0].ended_by == EndedBy::open);
   EXPECT(next[1].skipped.empty() && !next[1].first_samples.empty());
-  for (const auto& series : measured(sampler, {&slow, &fast}, 1)) EXPECT(series.skipped.empty());
+  for (const auto& series : measured(setup.sampler, {&slow, &fast}, 1)) EXPECT(series.skipped.empty());
 }
 
 void a_series_for_which_no_time_is_left_is_skipped(const Sampling& sampling) {
   PausingDriver slow(std::chrono::milliseconds(6));
   PausingDriver fast(std::chrono::milliseconds(0));
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Workload workload = round_trip_workload();
-  workload.max_counts = 1000;
-  Sampler sampler(control, sampling, workload, watchdog);
-  for (const auto& series : measured(sampler, {&slow, &fast}, 1 << 16, 10)) EXPECT(series.skipped.empty());
-  const auto longer = measured(sampler, {&slow, &fast}, 1 << 26, 10);  // 1024 times as long: 36 s
+  Setup setup(sampling);
+  for (const auto& series : measured(setup.sampler, {&slow, &fast}, 1 << 16, 10)) EXPECT(series.skipped.empty());
+  const auto longer = measured(setup.sampler, {&slow, &fast}, 1 << 26, 10);  // 1024 times as long: 36 s
   EXPECT(longer[0].skipped == budget_reason && longer[0].first_samples.empty());
   EXPECT(longer[1].skipped.empty() && !longer[1].first_samples.empty());
-  for (const auto& series : measured(sampler, {&slow, &fast}, 1, 10)) EXPECT(series.skipped.empty());
-  for (const auto& series : measured(sampler, {&slow, &fast}, 1, 0)) EXPECT(series.skipped == budget_reason);
+  for (const auto& series : measured(setup.sampler, {&slow, &fast}, 1, 10)) EXPECT(series.skipped.empty());
+  for (const auto& series : measured(setup.sampler, {&slow, &fast}, 1, 0)) EXPECT(series.skipped == budget_reason);
 }
 
 // Its first exchange takes long, as that of NCCL, which connects in it.
@@ -95,17 +119,10 @@ class ConnectingDriver final : public Driver {
 
 void a_cold_exchange_is_not_expected_again(const Sampling& sampling) {
   ConnectingDriver driver;
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Workload workload = round_trip_workload();
-  workload.max_counts = 1000;
-  Sampler sampler(control, sampling, workload, watchdog);
+  Setup setup(sampling);
   const auto measured_once = [&](bool fresh, double left_s) {
-    std::vector<Series> all(1);
-    all[0].driver = &driver;
-    all[0].view.bytes = 1024;
-    all[0].fresh = fresh;
-    sampler.measure(all, left_s);
+    auto all = one_series(driver, 1024, fresh);
+    setup.sampler.measure(all, left_s);
     return all[0];
   };
   for (const bool fresh : {true, false}) {
@@ -119,12 +136,10 @@ void a_cold_exchange_is_not_expected_again(const Sampling& sampling) {
 void without_a_limit_nothing_is_skipped(Sampling sampling) {
   sampling.size_time_s.reset();
   PausingDriver slow(std::chrono::milliseconds(6));
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
   Workload workload = round_trip_workload();
   workload.limits.long_exchange_s = long_exchange_s;
-  Sampler sampler(control, sampling, workload, watchdog);
-  for (const std::size_t bytes : {1, 1 << 20}) EXPECT(measured(sampler, {&slow}, bytes)[0].skipped.empty());
+  Setup setup(sampling, workload);
+  for (const std::size_t bytes : {1, 1 << 20}) EXPECT(measured(setup.sampler, {&slow}, bytes)[0].skipped.empty());
 }
 
 // Notes how many exchanges each batch has.
@@ -138,22 +153,15 @@ class CountingDriver final : public Driver {
 // MPI.
 void the_first_batch_is_the_cold_one() {
   for (const bool fixed : {false, true}) {
-    Sampling sampling;
+    Sampling sampling = with_point_time(1e-3);
     sampling.fixed = fixed;
     sampling.warmup = 0;
-    sampling.point_time_s = 1e-3;
-    LocalControl control(0, 1);
-    Watchdog watchdog("test", 60);
-    Workload workload = round_trip_workload();
-    workload.max_counts = 10;
+    Setup setup(sampling, with_at_most(10));
     CountingDriver driver;
-    std::vector<Series> all(1);
-    all[0].driver = &driver;
-    all[0].view.bytes = 8;
-    all[0].fresh = true;
-    Sampler(control, sampling, workload, watchdog).measure(all);
+    auto all = one_series(driver, 8, true);
+    setup.sampler.measure(all);
     EXPECT(driver.batches.front() == 1 && all[0].cold_s && all[0].empty_s);
-    EXPECT(std::ranges::count(driver.batches, 0U) == workload.limits.empty_samples);
+    EXPECT(std::ranges::count(driver.batches, 0U) == setup.workload.limits.empty_samples);
   }
 }
 
@@ -164,11 +172,8 @@ void a_long_first_batch_is_not_ended() {
   sampling.warmup = 0;
   sampling.iterations = 1;
   PausingDriver slow(std::chrono::milliseconds(1200));
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 0.5);
-  const Workload workload = round_trip_workload();
-  Sampler sampler(control, sampling, workload, watchdog);
-  EXPECT(measured(sampler, {&slow}, std::size_t{1} << 30)[0].first_samples.size() == 1);
+  Setup setup(sampling, round_trip_workload(), 0.5);
+  EXPECT(measured(setup.sampler, {&slow}, std::size_t{1} << 30)[0].first_samples.size() == 1);
 }
 
 // Writes nothing. The first fill, or the first poison, takes long, as in memory that was never touched.
@@ -189,15 +194,11 @@ class SlowMemory final : public Verifier {
 
 // To write a large message first takes longer than the watchdog waits. If it ended it, so would this program.
 void a_long_first_fill_is_not_ended() {
-  LocalControl control(0, 1);
   PausingDriver fast(std::chrono::milliseconds(0));
-  Workload workload = round_trip_workload();
-  workload.max_counts = 1000;
   for (const bool fixed : {false, true}) {
-    Sampling sampling;
+    Sampling sampling = with_point_time(1e-3);
     sampling.fixed = fixed;
     sampling.warmup = 0;
-    sampling.point_time_s = 1e-3;
     SlowMemory verified(fixed);
     SlowMemory written(false);
     std::vector<Series> all(2);
@@ -210,8 +211,7 @@ void a_long_first_fill_is_not_ended() {
     all[0].verifier = &verified;
     all[1].verifier = &written;
     all[1].verify = false;
-    Watchdog watchdog("test", 0.5);
-    Sampler(control, sampling, workload, watchdog).measure(all);
+    Setup(sampling, with_at_most(1000), 0.5).sampler.measure(all);
     for (const auto& series : all) EXPECT(!series.first_samples.empty());
   }
 }
@@ -232,24 +232,18 @@ struct CountingVerifier final : Verifier {
 // Pages that were never written are all one page of zeros: without verification, too, the send buffer is written, once.
 void what_is_sent_is_written_once_without_verification() {
   PausingDriver fast(std::chrono::milliseconds(0));
-  LocalControl control(0, 0);
-  Watchdog watchdog("test", 60);
-  for (Workload workload : {round_trip_workload(), window_workload({})}) {
-    workload.max_counts = 1000;
+  for (const Workload& workload : {round_trip_workload(), window_workload({})}) {
     for (const bool fixed : {false, true}) {
-      Sampling sampling;
+      Sampling sampling = with_point_time(1e-3);
       sampling.fixed = fixed;
-      sampling.point_time_s = 1e-3;
       CountingVerifier verifier;
-      std::vector<Series> all(1);
-      all[0].name = "series";
-      all[0].driver = &fast;
+      auto all = one_series(fast, 100, true);
       all[0].verifier = &verifier;
       all[0].verify = false;
-      all[0].view.bytes = 100;
       all[0].buffer_bytes = 1000;
-      all[0].fresh = true;
-      Sampler(control, sampling, workload, watchdog).measure(all);
+      Setup setup(sampling, with_at_most(1000, workload));
+      setup.control.between(0, 0);
+      setup.sampler.measure(all);
       EXPECT(verifier.fills == 1 && verifier.poisons == 0 && verifier.checks == 0);
       EXPECT(all[0].messages_verified == 0 && !all[0].first_samples.empty());
     }
@@ -305,24 +299,17 @@ void messages_take_turns_at_places() {
   constexpr std::size_t bytes = 100;
   constexpr std::size_t room = std::size_t{20} << 10;
   const auto memory = make_host_memory();
-  for (Workload workload : {round_trip_workload(), window_workload({.messages = 4, .direction = Direction::bi})}) {
-    workload.max_counts = 1000;
+  for (const Workload& workload :
+       {round_trip_workload(), window_workload({.messages = 4, .direction = Direction::bi})}) {
     for (const auto fault :
          {TurningDriver::Fault::none, TurningDriver::Fault::misplaces, TurningDriver::Fault::stops}) {
       const Buffers buffers = memory->reserve(room);
-      Sampling sampling;
-      sampling.point_time_s = 1e-3;
       TurningDriver driver(fault);
-      std::vector<Series> all(1);
-      all[0].name = "series";
-      all[0].driver = &driver;
+      auto all = one_series(driver, bytes, true);
       all[0].verifier = memory.get();
-      all[0].fresh = true;
       all[0].view = with_places({buffers.send, buffers.recv, bytes}, room);
       EXPECT(all[0].view.last_place == 7 && 8 * all[0].view.stride <= room);
-      LocalControl control(0, 1);
-      Watchdog watchdog("test", 60);
-      Sampler(control, sampling, workload, watchdog).measure(all);
+      Setup(with_point_time(1e-3), with_at_most(1000, workload)).sampler.measure(all);
       EXPECT(all[0].mismatch.has_value() == (fault != TurningDriver::Fault::none));
       EXPECT(driver.places.size() > 3000);
       for (std::size_t i = 0; i < driver.places.size(); ++i) EXPECT(driver.places[i] == i % 8);
@@ -331,22 +318,15 @@ void messages_take_turns_at_places() {
 }
 
 // One series on buffers with room for this many places.
-Series measured_once(Driver& driver, Workload workload, std::size_t bytes, std::size_t places) {
-  workload.max_counts = 1000;
+Series measured_once(Driver& driver, const Workload& workload, std::size_t bytes, std::size_t places) {
   const std::size_t room = places * pass_stride(bytes);
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(std::max(room, bytes));
-  Sampling sampling;
-  sampling.point_time_s = 1e-3;
-  std::vector<Series> all(1);
-  all[0].name = "series";
-  all[0].driver = &driver;
+  auto all = one_series(driver, bytes);
   all[0].verifier = memory.get();
   all[0].view = {buffers.send, buffers.recv, bytes};
   all[0].buffer_bytes = room;
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Sampler(control, sampling, workload, watchdog).measure(all);
+  Setup(with_point_time(1e-3), with_at_most(1000, workload)).sampler.measure(all);
   return all[0];
 }
 
@@ -414,40 +394,25 @@ void sampling_and_verifying_are_two_steps() {
   LosingDriver driver(1, false);
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(usual_buffer_bytes);
-  Sampling sampling;
-  sampling.point_time_s = 1e-3;
-  std::vector<Series> all(1);
-  all[0].driver = &driver;
+  auto all = one_series(driver, 100);
   all[0].verifier = memory.get();
   all[0].view = {buffers.send, buffers.recv, 100};
   all[0].buffer_bytes = buffers.capacity;
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Workload workload = round_trip_workload();
-  workload.max_counts = 1000;
-  Sampler sampler(control, sampling, workload, watchdog);
-  sampler.sample(all);
+  Setup setup(with_point_time(1e-3));
+  setup.sampler.sample(all);
   EXPECT(driver.passes.empty() && !all[0].first_samples.empty() && !all[0].mismatch);
-  sampler.verify(all);
+  setup.sampler.verify(all);
   EXPECT(driver.passes.size() == 1 && all[0].mismatch && all[0].ended_by == EndedBy::failure);
 }
 
 // Samples are charged, and not the cold exchange: the point is sampled as long as any other.
 void a_cold_exchange_is_not_charged() {
   ConnectingDriver driver;
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Workload workload = round_trip_workload();
-  workload.max_counts = 1000;
-  Sampling sampling;
+  Sampling sampling = with_point_time(0.5);  // several visits also where a pause of 1 ms takes ten
   sampling.ci = 1e-12;
   sampling.min_visits = 1;
-  sampling.point_time_s = 0.5;  // several visits also where a pause of 1 ms takes ten
-  std::vector<Series> all(1);
-  all[0].driver = &driver;
-  all[0].view.bytes = 8;
-  all[0].fresh = true;
-  Sampler(control, sampling, workload, watchdog).measure(all);
+  auto all = one_series(driver, 8, true);
+  Setup(sampling).sampler.measure(all);
   EXPECT(all[0].cold_elapsed_s >= 1 && all[0].sampling_s >= 0.5 && all[0].visits.size() > 1);
 }
 
@@ -455,16 +420,12 @@ void a_cold_exchange_is_not_charged() {
 // others, and however many samples there are.
 void a_visit_begins_the_same_way_beside_others() {
   PausingDriver fast(std::chrono::milliseconds(0));
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  Workload workload = round_trip_workload();
-  workload.max_counts = 1000;
   Sampling sampling;
   sampling.min_visits = 20;
   for (const std::size_t series : {1, 3}) {
     CountingVerifier verifier;
     const auto messages = std::make_shared<MessageCheck>();
-    Sampler sampler(control, sampling, workload, watchdog);
+    Setup setup(sampling);
     for (const std::size_t bytes : {8, 16}) {
       std::vector<Series> all(series);
       for (auto& each : all) {
@@ -473,7 +434,7 @@ void a_visit_begins_the_same_way_beside_others() {
         each.messages = messages;
         each.view.bytes = bytes;
       }
-      sampler.measure(all);
+      setup.sampler.measure(all);
       EXPECT(all[0].first_samples.size() > last_messages_per_fill);
       EXPECT(verifier.fills == (bytes == 8 ? 1 : 2) && verifier.poisons == verifier.checks);
     }
@@ -508,9 +469,7 @@ void the_cost_of_a_batch_is_at_most_half_a_percent() {
       ModelControl control(driver, once_s, each_s);
       Watchdog watchdog("test", 60);
       const Workload workload = round_trip_workload();
-      std::vector<Series> all(1);
-      all[0].driver = &driver;
-      all[0].view.bytes = 8;
+      auto all = one_series(driver, 8);
       all[0].once_a_batch = costs;
       Sampler(control, Sampling{}, workload, watchdog).measure(all);
       const double sample_s = once_s + each_s * static_cast<double>(all[0].count);
@@ -537,17 +496,12 @@ class StampingDriver final : public Driver, public Stamps {
 // With stamps a sample is a single exchange, of batches as long as others.
 void stamps_are_samples() {
   StampingDriver driver;
-  LocalControl control(0, 1);
-  Watchdog watchdog("test", 60);
-  const Workload workload = round_trip_workload();
-  std::vector<Series> all(1);
+  auto all = one_series(driver, 8);
   Series& series = all[0];
-  series.driver = &driver;
   series.stamps = &driver;
-  series.view.bytes = 8;
   Sampling sampling;
   sampling.tail = true;
-  Sampler(control, sampling, workload, watchdog).measure(all);
+  Setup(sampling, round_trip_workload()).sampler.measure(all);
   const std::size_t batches = series.first_samples.size() / (Stamps::most_counts - 2);
   EXPECT(series.count == Stamps::most_counts && series.sampled() == 1);
   EXPECT(batches > 0 && series.first_samples.size() == batches * (Stamps::most_counts - 2));
@@ -629,8 +583,7 @@ int main() {
   rounds_are_permuted();
   a_long_first_batch_is_not_ended();
   a_long_first_fill_is_not_ended();
-  Sampling adaptive;
-  adaptive.point_time_s = 1e-3;
+  Sampling adaptive = with_point_time(1e-3);
   adaptive.min_visits = 1;
   adaptive.size_time_s = 0.02;
   a_slow_series_is_skipped_at_the_next_size(adaptive, "3");
