@@ -145,7 +145,12 @@ struct OwnMemoryTransport : HostDriven<MpiChannel> {
     return bytes > 2 * megabyte ? "too long" : Transport::refuses(bytes);
   }
 };
-std::unique_ptr<Transport> make_with_own_memory() { return std::make_unique<OwnMemoryTransport>(); }
+
+template <class Kind>
+TransportEntry entry(const char* name, MemoryKind memory = MemoryKind::host) {
+  const auto make = []() -> std::unique_ptr<Transport> { return std::make_unique<Kind>(); };
+  return {name, "", ThroughMpi::yes, memory, Tier::extra, false, make};
+}
 
 // Finds transports of a test.
 TransportSet::FindTransport among(std::span<const TransportEntry> entries) {
@@ -163,14 +168,10 @@ struct SlowToOpen : HostDriven<MpiChannel> {
     HostDriven::open(pair, buffers);
   }
 };
-std::unique_ptr<Transport> make_slow_to_open() { return std::make_unique<SlowToOpen>(); }
 
 void each_transport_has_time_to_open(const Context& context, const RankGroup& pair) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 2.5);
-  std::array<TransportEntry, 3> entries{};
-  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_slow_to_open});
-  entries[1].name = "two";
-  entries[2].name = "three";
+  const std::array entries{entry<SlowToOpen>("one"), entry<SlowToOpen>("two"), entry<SlowToOpen>("three")};
   Plan plan;
   plan.transports = {"one", "two", "three"};
   TransportSet transports(context, pair, plan, watchdog, among(entries));
@@ -191,14 +192,10 @@ struct PreparesShortMessages : HostDriven<MpiChannel> {
   }
   bool leads_the_pair = false;
 };
-std::unique_ptr<Transport> make_for_short_messages() { return std::make_unique<PreparesShortMessages>(); }
-std::unique_ptr<Transport> make_for_all_messages() { return std::make_unique<HostDriven<MpiChannel>>(); }
 
 void a_failed_preparation_ends_only_its_transport(const Context& context, const RankGroup& pair) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  std::array<TransportEntry, 2> entries{};
-  entries[0] = {"short", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_for_short_messages};
-  entries[1] = {"all", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_for_all_messages};
+  const std::array entries{entry<PreparesShortMessages>("short"), entry<HostDriven<MpiChannel>>("all")};
   Plan plan;
   plan.transports = {"short", "all"};
   plan.sampling.fixed = true;
@@ -229,13 +226,11 @@ struct LimitedTransport : HostDriven<MpiChannel> {
   }
   double limit_s_ = 0;
 };
-std::unique_ptr<Transport> make_limited() { return std::make_unique<LimitedTransport>(); }
 
 // Well before: the sentence of the kernel must be on the screen when the watchdog ends the job.
 void kernels_give_up_before_the_watchdog(const Context& context, const RankGroup& pair) {
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  const std::array<TransportEntry, 1> entries{
-      {{"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_limited}}};
+  const std::array entries{entry<LimitedTransport>("one")};
   Plan plan;
   plan.transports = {"one"};
   for (const double watchdog_s : {5.0, 60.0}) {
@@ -251,9 +246,7 @@ void kernels_give_up_before_the_watchdog(const Context& context, const RankGroup
 void arenas_share_memory(const Context& context, const RankGroup& pair) {
   constexpr std::uint64_t message_bytes = megabyte;
   bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * bytes_of_buffers(message_bytes) * 3 / 2;
-  std::array<TransportEntry, 2> entries{};
-  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_with_own_memory});
-  entries[1].name = "two";
+  const std::array entries{entry<OwnMemoryTransport>("one"), entry<OwnMemoryTransport>("two")};
   const auto too_large = [&](const std::vector<std::string>& names, std::uint64_t bytes) {
     Plan plan;
     plan.transports = names;
@@ -272,8 +265,7 @@ void a_benchmark_s_own_memory_is_accounted(const Context& context, const RankGro
   constexpr std::uint64_t message_bytes = megabyte;
   const std::uint64_t free_bytes = bytes_of_buffers(message_bytes) * 3 / 2;
   bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * free_bytes;
-  const std::array<TransportEntry, 1> entries{
-      {{"one", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, false, make_with_own_memory}}};
+  const std::array entries{entry<OwnMemoryTransport>("one")};
   Plan plan;
   plan.transports = {"one"};
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
@@ -302,13 +294,11 @@ struct StagingTransport : HostDriven<MpiChannel> {
   }
   int local_ranks_ = 1;
 };
-std::unique_ptr<Transport> make_staging() { return std::make_unique<StagingTransport>(); }
 
 // Transports that stage messages take host memory at the same time: the first ones get it.
 void host_memory_is_shared_out_too(const Context& context, const RankGroup& pair) {
-  std::array<TransportEntry, 2> entries{};
-  entries.fill({"one", "", ThroughMpi::yes, MemoryKind::none, Tier::extra, false, make_staging});
-  entries[1].name = "two";
+  const std::array entries{entry<StagingTransport>("one", MemoryKind::none),
+                           entry<StagingTransport>("two", MemoryKind::none)};
   Plan plan;
   plan.transports = {"one", "two"};
   Watchdog watchdog("rank " + std::to_string(context.rank), 60);
