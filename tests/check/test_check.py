@@ -747,6 +747,11 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
         said = capsys.readouterr().err
         assert f"nothing was learned: {why}" in said
         assert f"check again {how}" in said
+    first.records = [msgspec.structs.replace(first.records[0], status="skipped", reason=OUT_OF_TIME)]
+    (found,) = machine.judge(layer, benchmark, logs, None, AGAIN)
+    assert found.said.endswith("the time budget was too short, because 2 ranks share 1 CPU")
+    assert found.remedy.startswith(f"with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell): {AGAIN()}")
+    assert found.remedy.endswith(f"; or {AGAIN.longer}")
 
 
 @pytest.mark.slow

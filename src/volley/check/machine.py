@@ -150,6 +150,8 @@ def judge(
     if not times or not whole(logs):
         if not unavailable and any(log.run for log in logs):  # why none began is a finding already
             why, how = (f": {OUT_OF_TIME}", again.longer) if out_of_time(logs) else ("", layer.command)
+            if (few := next(filter(None, map(_few_cpus, logs)), None)) and why:
+                why, how = f"{why}, because {few.said}", f"{few.without}: {again()}; or {how}"
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))
