@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +24,8 @@ from volley.records.plan import OUT_OF_TIME, Sampling
 from volley.records.record_types import End, LaunchTimes, Mismatch
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
+from volley.report.model import Details
+from volley.run.render import render
 from volley.run.report_parts import heading, over_launches
 
 RECORDED = Path(__file__).parents[2] / "results"
@@ -355,5 +359,18 @@ def test_what_a_budget_left_out_is_measured_by_the_command_without_it() -> None:
 
     said = "a skipped 8 B and 1 MiB: the time budget was too short: volley pingpong -t a -s 8,1Mi --launches 6"
     assert [*skipped({"a": late(8, 1 << 20)}, the_plan)] == [said]
+    (all_of_it,) = skipped({"a": late(8, 1 << 20)}, the_plan, whole=True)
+    assert all_of_it.endswith(": volley message-rate -t a,b --launches 6")
     (many,) = skipped({name: late(8) for name in "abcd"}, the_plan)
     assert many.endswith(": volley message-rate -t a,b --launches 6")
+
+
+@pytest.mark.parametrize(("asked", "said"), [([], 6), ([["--launches", "3"]], 3)])
+def test_one_command_measures_what_a_budget_left_out_of_one_launch(asked: list[list[str]], said: int) -> None:
+    """Points, launches, and what a second launch would say of the first."""
+    records = [pingpong([1e-6, 2e-6] * 9), pingpong(size=16, status="skipped", reason=OUT_OF_TIME)]
+    only_one = log(*records, the_plan=plan(launch={"asked": [*asked, ["--budget", "2"]]}))
+    only_one.launches_without_time = 2 * bool(asked)
+    text = io.StringIO()
+    render([only_one], BENCHMARKS, "table", text, details=Details(full=True))
+    assert re.findall("--launches.*", text.getvalue()) == [f"--launches {said}{' makes all of them' if asked else ''}"]

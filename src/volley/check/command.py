@@ -92,7 +92,7 @@ class Check:
             session.run(self.writer, progress)
         began = any(log.run for log in session.logs)
         for outcome in session.outcomes:
-            judged = machine.out_of_time(session.logs) or any("failed" in log.statuses for log in session.logs)
+            judged = any(log.out_of_time or "failed" in log.statuses for log in session.logs)
             if outcome.code != EXIT_GOOD and not judged:
                 lines = (line.removeprefix("volley: ") for line in outcome.lines)
                 why = " ".join([line.removesuffix(CODE) for line in lines if not line.startswith(f"{doctor} ")][-1:])

@@ -149,8 +149,9 @@ def judge(
     times = measured(benchmark, logs)
     if not times or not whole(logs):
         if not unavailable and any(log.run for log in logs):  # why none began is a finding already
-            why, how = (f": {OUT_OF_TIME}", again.longer) if out_of_time(logs) else ("", layer.command)
-            if (few := next(filter(None, map(_few_cpus, logs)), None)) and why:
+            late, few = any(log.out_of_time for log in logs), next(filter(None, map(_few_cpus, logs)), None)
+            why, how = (f": {OUT_OF_TIME}", again.longer) if late else ("", layer.command)
+            if late and few:
                 why, how = f"{why}, because {few.said}", f"{few.without}: {again()}; or {how}"
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
@@ -169,13 +170,7 @@ def judge(
 
 def whole(logs: Sequence[RunLog]) -> bool:
     """Return whether the launches measured all that could be measured here."""
-    return all(log.good for log in logs) and not out_of_time(logs)
-
-
-def out_of_time(logs: Sequence[RunLog]) -> bool:
-    """Return whether the budget left out a point."""
-    points = (each for log in logs for record in log.records for each in (record, *getattr(record, "cells", ())))
-    return any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
+    return all(log.good and not log.out_of_time for log in logs)
 
 
 def without_core(logs: Sequence[RunLog]) -> Busy | None:

@@ -11,7 +11,7 @@ from volley.errors import UserError
 from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import ROUTES
-from volley.records.plan import Plan
+from volley.records.plan import OUT_OF_TIME, Plan
 from volley.records.record_types import End, LaunchTimes, Rank, Run, Status, Transport
 
 Of = TypeVar("Of")
@@ -97,6 +97,12 @@ class RunLog:
             lists.get(type(record), self.records).append(record)
         if problem:
             self.problems.append(where + problem)
+
+    @property
+    def out_of_time(self) -> bool:
+        """True if a budget left out a point."""
+        points = (each for record in self.records for each in (record, *getattr(record, "cells", ())))
+        return any(getattr(each, "reason", None) == OUT_OF_TIME for each in points)
 
     @property
     def plan(self) -> Plan | None:

@@ -222,8 +222,9 @@ def notes_of(
 
 
 def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator[Note]:
-    """Advise more launches where one measured something."""
-    if len(series.logs) == 1 and measured and series.plan and series.plan.sampling.mode == "adaptive":
+    """Advise more launches where one measured something, and a budget left out no points: else a note on these does."""
+    one = len(series.logs) == 1 and not series.logs[0].out_of_time
+    if one and measured and series.plan and series.plan.sampling.mode == "adaptive":
         more = launch_again(series.plan.benchmark, FIRST_LOOK, series.plan)
         yield Note("finding", f"one launch cannot show how launches vary: measure that with {more}")
 

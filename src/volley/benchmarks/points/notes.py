@@ -78,12 +78,13 @@ _MEMORY = {"host": "host", "device": "GPU"}
 
 def notes_of(result: ResultSeries[Any], doubts: Iterable[Note] = ()) -> Iterator[Note]:
     """Return the notes on points, without findings."""
-    points = result.points
+    points, logs = result.points, result.series.logs
+    plan = None if logs[-1].launches_without_time else result.series.plan  # then a note says how to make all launches
     return report_parts.notes_of(
         result.series,
         by_transport(point for point in points if point.time),
         failed=(f"{point.place}: {failure(point)}" for point in points if point.status == "failed"),
-        missing=skipped(by_name(points), result.series.plan),
+        missing=skipped(by_name(points), plan, whole=len(logs) == 1),
         doubts=doubts,
     )
 
@@ -120,11 +121,11 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _LATE = f": {OUT_OF_TIME}"
 
 
-def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None) -> Iterator[str]:
+def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None, *, whole: bool = False) -> Iterator[str]:
     """Say who skipped which sizes and why: one sentence for all that skipped the same for one reason.
 
     Reasons that differ in one number are one, with the range of this number, unless that is the smallest size.  What a
-    budget left out is measured by the command without one.
+    budget left out is measured by the command without one; with ``whole``, which measures all of the run again.
     """
     told: list[tuple[str, str, str]] = []
     for name, points in by_name.items():
@@ -137,19 +138,16 @@ def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None) -> 
     for (what, _), alike in grouped(told, lambda each: (each[1], _alike(each[2]))).items():
         for why, names in _ranges([(why, name) for name, _, why in alike]).items():
             late = [point for name in names for point in by_name[name] if f": {point.reason}" == why == _LATE]
-            command = f": {_in_time(late, names, plan)}" if late and plan else ""
+            command = ""
+            if late and plan and (whole or len(names) > MAX_NAMED):
+                command = f": {launch_again(plan.benchmark, FIRST_LOOK, plan)}"
+            elif late and plan:
+                command = f": {again(late, plan, size=True, launches=FIRST_LOOK)}"
             yield f"{join_words(names)} {what}{of_several(why) if len(names) > 1 else why}{command}"
 
 
 def _alike(why: str) -> str:
     return why if "the smallest size" in why else _NUMBER.sub("", why)
-
-
-def _in_time(points: Sequence[PointResult], names: Sequence[str], plan: Plan) -> str:
-    """Return the command that measures these points of a few names, or all of the run, without a budget."""
-    if len(names) <= MAX_NAMED:
-        return again(points, plan, size=True, launches=FIRST_LOOK)
-    return launch_again(plan.benchmark, FIRST_LOOK, plan)
 
 
 def _ranges(told: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
@@ -327,7 +325,8 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     launches = launches_of(missed)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     more = max(FIRST_LOOK, 2 * launches)
-    command = again([worst], plan, size=True, launches=more) if more <= FEASIBLE else ""
+    left_out = launches == 1 and any(point.reason == OUT_OF_TIME for point in points)  # which more launches measure
+    command = again([worst], plan, size=True, launches=more) if more <= FEASIBLE and not left_out else ""
     found, factor, unit = worst.first_column
     if found and found.widened:
         known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {launches} launches"
