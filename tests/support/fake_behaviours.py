@@ -19,7 +19,7 @@ HERE = Path(sys.argv[0]).parent
 
 
 def behave(name: str) -> None:
-    """Read a plan, and end as the function of this name does."""
+    """Read a plan, and end as the function of this name does, with the status that it returns, or well."""
     sys.exit(globals()[name](json.loads(sys.stdin.buffer.readline())))
 
 
@@ -34,8 +34,8 @@ def point(size: int, times_s: Sequence[float] = (1e-6, 1.1e-6, 1.2e-6), name: st
     emit("pingpong", **{"transport": name, "size_bytes": size, "half_round_trip_s": list(times_s), **counts, **changes})
 
 
-def begin(plan: Plan, **changes: object) -> None:
-    emit("run", plan=plan, **changes)
+def begin(plan: Plan, kind: str = "run") -> None:
+    emit(kind, plan=plan)
     for name in plan["transports"]:
         emit("transport", transport=name)
 
@@ -48,89 +48,81 @@ def end(plan: Plan, status: str = "complete", reason: str | None = None) -> None
     emit("end", status=status, reason=reason, points_ok=len(sizes(plan)))
 
 
-def good(plan: Plan) -> int:
+def good(plan: Plan) -> None:
     begin(plan)
     for size in sizes(plan) if plan["benchmark"] == "pingpong" else ():
         point(size)
     for size in plan["options"].get("latency_sizes_bytes", ()):
         emit("rank_matrix", size_bytes=size, transport=plan["transports"][0])
     end(plan)
-    return 0
 
 
-def quick(plan: Plan) -> int:
+def quick(plan: Plan) -> None:
     """Half the time, as with a better setting."""
     begin(plan)
     for size in sizes(plan):
         point(size, [5e-7, 5.5e-7, 6e-7])
     end(plan)
-    return 0
 
 
-def braces(plan: Plan) -> int:
+def braces(plan: Plan) -> None:
     """The launcher says something in braces that is no record."""
     print("{1 more process has sent help message help-mpi-btl.txt}", flush=True)
     print('{"a": [}\n[1]\n{}', flush=True)
-    return good(plan)
+    good(plan)
 
 
-def gpus(plan: Plan) -> int:
+def gpus(plan: Plan) -> None:
     """Each rank has a GPU of the composed machine with two."""
-    emit("run with GPUs", plan=plan)
-    for name in plan["transports"]:
-        emit("transport", transport=name)
+    begin(plan, "run with GPUs")
     for size in sizes(plan):
         point(size, name="staged/pinned")
     end(plan)
-    return 0
 
 
-def gpus_lost(plan: Plan) -> int:
+def gpus_lost(plan: Plan) -> None:
     """The same, and the job ends by force."""
-    emit("run with GPUs", plan=plan)
-    for name in plan["transports"]:
-        emit("transport", transport=name)
+    begin(plan, "run with GPUs")
     os.kill(os.getpid(), signal.SIGKILL)
-    return 0
 
 
-def chatty(plan: Plan) -> int:
+def chatty(plan: Plan) -> None:
     """MPI and the launcher talk on both streams, with control characters."""
     print("\0=   BAD\x1b[31m NEWS\x1b[0m", flush=True)
     sys.stderr.write("a warning\0 of \x1b]0;title\x07MPI\n")
-    return good(plan)
+    good(plan)
 
 
-def talks_of_windows(plan: Plan) -> int:
+def talks_of_windows(plan: Plan) -> None:
     """Open MPI 5.0 tells of each window and rank that UCX has no device for it."""
     for pid in (12, 13, 12, 13):
         where = "/ompi/mca/osc/ucx/osc_ucx_component.c:375"
         sys.stderr.write(f"[vm:{pid}] {where}  Error: OSC UCX component priority set inside component query failed \n")
-    return good(plan)
+    good(plan)
 
 
-def talks_as_ucx(plan: Plan) -> int:
+def talks_as_ucx(plan: Plan) -> None:
     """UCX tells how it sends where it is asked to."""
     if os.environ.get("UCX_PROTO_INFO") == "y":
         text = Path(__file__).parents[1] / "ucx" / "composed-1.22-gpu-memory.txt"
         sys.stderr.write(text.read_text(encoding="utf-8"))
-    return good(plan)
+    good(plan)
 
 
-def second_is_gone(plan: Plan) -> int:
+def second_is_gone(plan: Plan) -> None:
     """Good once; afterwards its launcher is not there any more."""
     (HERE / "mpirun").unlink()
-    return good(plan)
+    good(plan)
 
 
-def second_crashes(plan: Plan) -> int:
+def second_crashes(plan: Plan) -> None:
     """Good once; afterwards a rank ends by force after its first point."""
-    return cut(plan) if _launched_before() else good(plan)
+    (cut if _launched_before() else good)(plan)
 
 
-def second_skips(plan: Plan) -> int:
+def second_skips(plan: Plan) -> None:
     """Good once; afterwards it skips every point."""
-    return skipping(plan) if _launched_before() else good(plan)
+    (skipping if _launched_before() else good)(plan)
 
 
 def _launched_before() -> bool:
@@ -140,58 +132,55 @@ def _launched_before() -> bool:
     return found
 
 
-def preflight_hangs(plan: Plan) -> int:
+def preflight_hangs(plan: Plan) -> None:
     """Good, but for the small matrix that is tried first."""
-    return endless(plan) if plan["benchmark"] == "rank_matrix" else good(plan)
+    (endless if plan["benchmark"] == "rank_matrix" else good)(plan)
 
 
-def crashes_alone(plan: Plan) -> int:
+def crashes_alone(plan: Plan) -> None:
     """Good as one of two ranks; a process that sends to itself ends by force."""
     if plan["world_size"] == 1:
         os.kill(os.getpid(), signal.SIGSEGV)
-    return good(plan)
+    good(plan)
 
 
-def put_crashes(plan: Plan) -> int:
+def put_crashes(plan: Plan) -> None:
     """Good without one-sided MPI on device pointers."""
     if "aware/put" in plan["transports"]:
         begin(plan)
         os.kill(os.getpid(), signal.SIGSEGV)
-    return good(plan)
+    good(plan)
 
 
-def two_crash(plan: Plan) -> int:
+def two_crash(plan: Plan) -> None:
     """Good with one transport, and not with two."""
     if len(plan["transports"]) > 1:
         begin(plan)
         os.kill(os.getpid(), signal.SIGSEGV)
-    return good(plan)
+    good(plan)
 
 
-def lossy(plan: Plan) -> int:
+def lossy(plan: Plan) -> None:
     """One line of the records is no record."""
     begin(plan)
     print('{"record":"pingpong","version":2,"transport":7}', flush=True)
     end(plan)
-    return 0
 
 
-def headless(plan: Plan) -> int:
+def headless(plan: Plan) -> None:
     """Never says where its ranks are."""
     for size in sizes(plan):
         point(size)
     end(plan)
-    return 0
 
 
-def cut(plan: Plan) -> int:
+def cut(plan: Plan) -> None:
     """Dies in the middle of a line."""
     begin(plan)
     point(sizes(plan)[0])
     sys.stdout.write('{"record":"pingpong","vers')
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
-    return 0
 
 
 def watchdog(plan: Plan) -> int:
@@ -211,12 +200,11 @@ def unable(_plan: Plan) -> int:
     return 3
 
 
-def lingers(plan: Plan) -> int:
+def lingers(plan: Plan) -> None:
     """All is measured, and the job does not end."""
     good(plan)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(600)
-    return 0
 
 
 def failing(plan: Plan) -> int:
@@ -234,7 +222,7 @@ def threw(plan: Plan) -> int:
     return 1
 
 
-def lacking(plan: Plan) -> int:
+def lacking(plan: Plan) -> None:
     """The transports of the family staged cannot be used; others can."""
     emit("run", plan=plan)
     for name in plan["transports"]:
@@ -243,40 +231,36 @@ def lacking(plan: Plan) -> int:
         if usable:
             point(8, name=name)
     end(plan)
-    return 0
 
 
-def skipping(plan: Plan) -> int:
+def skipping(plan: Plan) -> None:
     begin(plan)
     for size in sizes(plan):
         point(size, (), status="skipped", reason="two buffers need more memory than there is", ended_by=None)
     end(plan)
-    return 0
 
 
-def endless(plan: Plan) -> int:
+def endless(plan: Plan) -> None:
     begin(plan)
     point(8)
     while True:
         time.sleep(0.05)
 
 
-def pauses(plan: Plan) -> int:
+def pauses(plan: Plan) -> None:
     """Its first point takes long."""
     begin(plan)
     time.sleep(1.5)
     for size in sizes(plan):
         point(size)
     end(plan)
-    return 0
 
 
-def silent(_plan: Plan) -> int:
+def silent(_plan: Plan) -> None:
     """Never comes back from MPI_Init."""
     time.sleep(600)
-    return 0
 
 
-def stubborn(plan: Plan) -> int:
+def stubborn(plan: Plan) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    return endless(plan)
+    endless(plan)
