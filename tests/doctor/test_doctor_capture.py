@@ -316,6 +316,13 @@ def test_limits_are_tried() -> None:
     assert found.cma_error is None or found.cma_error[0].isupper()  # the system's own words
 
 
+def test_who_may_lock_all_memory_has_no_limit_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (65536, 65536))
+    for capable, limit in (("0000000000004000", None), ("0000000000080000", 65536)):  # CAP_IPC_LOCK, CAP_SYS_PTRACE
+        monkeypatch.setattr(Path, "read_text", lambda *_, its=capable, **__: f"CapEff:\t{its}\n")
+        assert host.limits().memlock_bytes == limit
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a bound process can be freed where there are two CPUs")
 def test_a_bound_process_knows_the_cpus_that_it_may_be_freed_to_and_stays_bound() -> None:
     own = os.sched_getaffinity(0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from doctor_states import cuda, failed_cuda
+from doctor_states import AROUND, MLX5, RDMA, cuda, failed_cuda, hosts
 from machine_facts import changed, facts_of
 from screens import SCREENS, check_screen
 from volley.doctor.checks import diagnose
@@ -54,6 +54,8 @@ def links(name: str, *each: tuple[int, int]) -> list[dict[str, Any]]:
 
 UNMAPPED = {"node": "ok", "module": "2.4", "library": "2.4", "mapped": False, "map_error": "gdr_map failed with 22"}
 CRASHED = {"complete": False, "status": 139, "reason": "SIGSEGV", "points": []}
+
+BY_RDMA = [{"rank": number, "host": host, "devices": [MLX5]} for number, host in enumerate("ab")]
 
 
 def pcie(generation: int | None) -> list[dict[str, Any]]:
@@ -105,6 +107,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("NVLink", {"nvml": {"gpus": links("NVIDIA H100 NVL", (12, 6), (12, 6))}}),
     ("NVLink", {"nvml": {"gpus": links("NVIDIA H100 NVL", (12, 6), (8, 10))}}),
     ("NVLink", {"nvml": {"gpus": links("NVIDIA GH200 480GB", (0, 18))}}),
+    ("NVLink", {"nvml": {"gpus": links("NVIDIA H200", (16, 2))}}),
     ("NVLink", {"nvml": {"gpus": [UNREAD]}}),
     ("NVLink", {"nvml": None}),
     ("PCIe", {"pcie_load": pcie(None)}),
@@ -125,6 +128,19 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("CMA", {"limits": {"cma_error": "not permitted", "ptrace_scope": 1}}),
     ("CMA", {"limits": {"cma_error": "not implemented"}}),
     ("locked memory", {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 8 << 20}}),
+    (
+        "locked memory",
+        {**RDMA, "limits": {"memlock_bytes": 64 << 30}, "hosts": hosts(path={"ends": BY_RDMA, "library": "UCX"})},
+    ),
+    *(
+        ("RDMA devices", {"bus": {"infiniband": [name]}, "limits": {"rdma_errors": {name: "port 2: INIT"}}})
+        for name in ("mlx5_0", "hfi1_0")
+    ),
+    *(
+        ("loopback", {"surroundings": {**AROUND, "loopback_error": error}})
+        for error in ("Network is unreachable", "timed out", "Operation not permitted", "Too many open files")
+    ),
+    ("driver's errors", {"driver": {"xids_unread": ""}}),
     ("hard limits", {"limits": {"low": ["ulimit -Hn 1000"]}}),
     ("GDRCopy", {"gdrcopy": UNMAPPED}),
     ("MPI library", {"stack": {"other_mpirun": "/usr/bin/mpirun"}}),
@@ -141,6 +157,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         ("MPI, GPU memory", {"mpi_device": CRASHED, "stack": stack})
         for stack in ({"prepared": False}, {"mpi_source": "system", "ompi_cuda": True}, {"mpi_source": "system"})
     ),
+    ("MPI, GPU memory", {"mpi_device": {**CRASHED, "status": 137, "reason": "the launcher was killed by SIGKILL"}}),
     ("MPI, GPU memory", {"mpi_device": {**CRASHED, "status": 1, "reason": "rank 1 did not open its GPU"}}),
     *(
         ("UCX", {"ucx": None, "mpi_device": None, "requirement": requirement})

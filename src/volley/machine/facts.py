@@ -84,7 +84,7 @@ class LimitsFacts(Fact, frozen=True, kw_only=True):
     ptrace_scope: int | None = None
     cap_sys_ptrace: bool = False
     seccomp: int = 0  # 0 off, 1 strict, 2 filter (proc(5))
-    memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited
+    memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; null: unlimited, or this user may exceed it (CAP_IPC_LOCK)
     rdma_errors: dict[str, str] | None = None  # by RDMA device, why it cannot be used; null: not looked at
     open_files: int | None = None  # the soft RLIMIT_NOFILE; null: unlimited, or not known
     low: list[str] = []  # what only root can raise and two ranks may exceed, e.g. `ulimit -Hn 20`

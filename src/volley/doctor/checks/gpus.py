@@ -220,7 +220,7 @@ def xids(facts: Facts) -> DoctorFinding:
         return _judged(found, facts, "dmesg", explains)
     if driver.xids_unread:
         return not_tested(driver.xids_unread)
-    return good("no error of the hardware since the start of the machine")
+    return good("the kernel's messages have no error of the hardware")
 
 
 def compute_mode(facts: Facts) -> DoctorFinding:
@@ -344,7 +344,9 @@ def nvlink(facts: Facts) -> DoctorFinding:
         return good(f"{counts} links per GPU, all up")
     if not any(active.values()):
         return good("no link is connected, as on a GPU without an NVLink bridge")
-    return good(f"{counts} links per GPU are up, as many as this model connects; GPUs of the same model do not differ")
+    alike = all(times > 1 for times in Counter(gpu.name for gpu in gpus).values())
+    known = "GPUs of the same model do not differ" if alike else "no other GPU shows how many this model connects"
+    return good(f"{counts} of {join_words(map(str, sorted({*total.values()})))} links per GPU are up; {known}")
 
 
 def pcie(facts: Facts) -> DoctorFinding:

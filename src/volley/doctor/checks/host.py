@@ -44,6 +44,13 @@ _OF_FILES = ("temporary files", "shared memory")
 _OF_NCCL = ("NCCL", "NCCL between hosts")
 _BETWEEN = ("hosts", "MPI between hosts")
 _JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
+_LOOPBACK = (
+    ("unreachable|assign requested", "lo is down", "{sudo}ip link set lo up"),
+    ("timed out|refused", "lo is behind a firewall", "{sudo}iptables -I INPUT -i lo -j ACCEPT"),
+    ("not permitted", "lo is behind a firewall", "{sudo}iptables -I OUTPUT -o lo -j ACCEPT"),
+    ("", "", "ip address show lo; ulimit -n; {sudo}iptables -S"),
+)
+"""Words of an error of this host's connection to itself, what they say of the interface, and what ends it."""
 
 
 # ------------------------------------------------------------------------------------------------ shell
@@ -86,10 +93,8 @@ def loopback(facts: Facts) -> DoctorFinding:
     error = require(facts.surroundings, "this shell", "env").loopback_error
     if error is None:
         return good("127.0.0.1 answers")
-    why, remedy = "down", "{sudo}ip link set lo up"
-    if "timed out" in error:
-        why, remedy = "behind a firewall", "{sudo}iptables -I INPUT -i lo -j ACCEPT"
-    said = f"processes of this host cannot connect to each other: lo is {why}"
+    why, remedy = next(end for words, *end in _LOOPBACK if re.search(words, error))
+    said = f"processes of this host cannot connect to each other: {why or error}"
     return warning(said, f"connect(127.0.0.1): {error}", place_of(facts).admin(remedy), _JOBS)
 
 
@@ -454,7 +459,7 @@ def cma(facts: Facts) -> DoctorFinding:
     scope = "none" if found.ptrace_scope is None else found.ptrace_scope
     state = f"ptrace_scope {scope}, seccomp {found.seccomp}, CAP_SYS_PTRACE {'yes' if found.cap_sys_ptrace else 'no'}"
     return warning(
-        "processes cannot read each other's memory: large messages on one node are copied twice",
+        "processes cannot read each other's memory: without xpmem, large messages on one node are copied twice",
         f"process_vm_readv between siblings: {found.cma_error}; {state}",
         remedy,
     )
@@ -467,7 +472,11 @@ def memlock(facts: Facts) -> DoctorFinding:
     limit = require(facts.limits, "the limit of locked memory", "ulimit -l").memlock_bytes
     if limit is None:
         return good("unlimited")
-    said = f"locked memory is limited to {format_size(limit)}: an RDMA network cannot register message buffers"
+    limited = f"locked memory is limited to {format_size(limit)}"
+    paths = facts.hosts.value.paths if facts.hosts.value else []
+    if carried := [path for path in paths if path.kind == "RDMA"]:
+        return good(f"{limited}; messages of {format_size(carried[-1].size_bytes)} went over RDMA with it")
+    said = f"{limited}: an RDMA network can register no more of a rank's memory"
     remedy = place_of(facts).raise_limit("l", "unlimited")
     return warning(said, f"getrlimit(RLIMIT_MEMLOCK): {limit} bytes", remedy)
 
@@ -485,7 +494,9 @@ def rdma(facts: Facts) -> DoctorFinding:
         return good(f"{join_few(sorted({*devices} - {*errors}))}{said and f'; without {said}'}")
     remedy = place.hardware("ibstat; see whether the cable and the port of the switch are good")
     if re.search("INIT|ARMED", said):
-        remedy = place.admin("{sudo}systemctl start opensm on one host of this network, which has no subnet manager")
+        manager = "opafm" if all(name.startswith("hfi") for name in devices) else "opensm"
+        remedy = f"{{sudo}}systemctl start {manager} on one host of this network: no subnet manager has set up the port"
+        remedy = place.admin(remedy)
     elif "/dev/" in said:
         remedy = place.or_in_container("rdma", "{sudo}chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm")
     evidence, follows = "open(/dev/infiniband/uverbs*); ports/*/state", (*_BETWEEN[1:], *_OF_NCCL[1:], "GPUDirect RDMA")

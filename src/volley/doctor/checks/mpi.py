@@ -209,7 +209,9 @@ def device(facts: Facts) -> DoctorFinding:
     points = job.delivered(_AWARE)
     if not job.complete or not points:
         remedy = remedy if _FOR_HOST_MEMORY.search(job.why) else end_of_job(job, facts) or remedy
-        said = "MPI is not CUDA-aware" if re.search("SIG|Segmentation", job.why) else "MPI does not send GPU memory"
+        crashed = re.search(r"SIGSEGV|SIGBUS|Segmentation|Bus error", job.why)
+        said = "MPI crashes on GPU memory, as one that is not CUDA-aware does"
+        said = said if crashed else "MPI does not send GPU memory"
         found = job_failed(job, said, remedy, DEVICE_SIZES[-1])
         return replace(found, explains=_NOT_AWARE) if found.status == "broken" else found
     protocol = f"; UCX: {job.protocols[-1]}" if job.protocols else ""  # of the largest messages

@@ -45,7 +45,7 @@ _STEP_S = 12.0
 _LONGEST_TEXT = 400
 _SHM = Path("/dev/shm")  # noqa: S108  the folder itself is tried
 _SHM_BYTES = 1 << 20
-_CAP_SYS_PTRACE = 19  # linux/capability.h
+_CAP_IPC_LOCK, _CAP_SYS_PTRACE = 14, 19  # linux/capability.h
 _PATTERN = b"volley" * 16
 _ANSWER_S = 5.0
 _CPUS = 1 << 13
@@ -203,17 +203,18 @@ def limits() -> LimitsFacts:
             file.write(bytes(_SHM_BYTES))
     except OSError as error:
         shm_error = error.strerror or str(error)
+    capable = int(status.get("CapEff", "0"), 16)
     soft, files = (resource.getrlimit(each)[0] for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE))
     return LimitsFacts(
         shm_bytes=shm.f_frsize * shm.f_blocks if shm else 0,
         shm_free_bytes=shm.f_frsize * shm.f_bavail if shm else 0,
         shm_error=shm_error,
         ptrace_scope=number(Path("/proc/sys/kernel/yama/ptrace_scope")),
-        cap_sys_ptrace=bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1),
+        cap_sys_ptrace=bool(capable >> _CAP_SYS_PTRACE & 1),
         seccomp=int(status.get("Seccomp", "0")),
         open_files=None if files == resource.RLIM_INFINITY else files,
         low=list(_low_limits()),
-        memlock_bytes=None if soft == resource.RLIM_INFINITY else soft,
+        memlock_bytes=None if soft == resource.RLIM_INFINITY or capable >> _CAP_IPC_LOCK & 1 else soft,
         rdma_errors={name: why for name in names("class/infiniband") if (why := _rdma_error(name))},
         cma_error=cma_error(),
     )
