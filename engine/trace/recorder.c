@@ -516,19 +516,29 @@ static struct known* comm_of(Word handle, bool made) {
   return last_comm = its;
 }
 
+// Whether a handle is the null handle of its kind, of which MPI would complain.
+static bool is_null(Word handle, const char* in_open_mpi, Word in_mpich, Word in_standard) {
+  if (abi.status_bytes != 24) return handle == (abi.ints ? in_mpich : in_standard);
+  return handle == (Word)dlsym(RTLD_DEFAULT, in_open_mpi) || handle == (Word)symbol_of_mpi(in_open_mpi);
+}
+
 static struct {
   Word type;
-  int bytes;
+  int64_t bytes;
 } sizes[256];
 
-static int size_of(Word type) {
+static int64_t size_of(Word type) {
   const uint32_t place = hash(type) % 256;
   if (sizes[place].type == type) return sizes[place].bytes;
   int bytes = 0;
-  CALL_MPI(Type_size, type, &bytes);
+  int64_t all = 0;
+  // MPICH takes a null type with a count of 0.
+  if (!is_null(type, "ompi_mpi_datatype_null", 0x0c000000, 0x200)) CALL_MPI(Type_size, type, &bytes);
+  if (bytes < 0) CALL_MPI(Type_size_x, type, &all);  // MPI_UNDEFINED: more than an int can say
   sizes[place].type = type;
-  return sizes[place].bytes = bytes;
+  return sizes[place].bytes = bytes < 0 ? all : bytes;
 }
+static uint8_t element_of(int64_t bytes) { return (uint8_t)(bytes < 256 ? bytes : 0); }
 
 static struct {
   uint64_t block;
@@ -598,7 +608,8 @@ static void count_sent(int world, uint64_t bytes) {
 // What a persistent request sends or receives each time that it is started.
 static struct persistent {
   Word handle;
-  int world;  // to which it sends; -1: none
+  int world;   // to which it sends; -1: none
+  bool freed;  // the handle may come again, as that of another kind of request
   struct event about;
 } persistents[1024];  // by hash; those that find no place near it are not counted
 
@@ -614,13 +625,16 @@ static void remember_persistent(const struct call* call) {
   const struct event* const e = call->event;
   struct persistent* const its = persistent_of((Word)e->buffer2);
   if (its->handle == 0 || its->handle == (Word)e->buffer2)
-    *its = (struct persistent){(Word)e->buffer2, call->row->source ? -1 : world_of(call, e->peer), *e};
+    *its = (struct persistent){(Word)e->buffer2, call->row->source ? -1 : world_of(call, e->peer), false, *e};
 }
 
-static void count_started(const struct call* call, struct count* count) {
+// Those that MPI_Start, MPI_Startall or MPI_Request_free names.
+static void look_at_persistent(const struct call* call, struct count* count) {
   for (int i = 0; i < call->requests; ++i) {
-    const struct persistent* const its = persistent_of((Word)mine.handles[i]);
+    struct persistent* const its = persistent_of((Word)mine.handles[i]);
     if (its->handle == 0 || its->handle != (Word)mine.handles[i]) continue;
+    its->freed |= call->row == &rows[ID_Request_free];
+    if (its->freed) continue;
     count_bytes(count, &its->about);
     count_sent(its->world, its->about.bytes);
   }
@@ -653,13 +667,15 @@ static void describe_collective(struct event* e, const struct call* call) {
   int rank = -1;
   CALL_MPI(Comm_rank, call->comm->handle, &rank);
   const bool inter = call->comm->members == NULL;
-  const bool root = row->peer == 0 || e->peer == rank || inter;
+  const bool root = row->peer == 0 || e->peer == (inter ? NO_PEER : rank);  // of two groups it says MPI_ROOT
+  if (e->peer == NOBODY) return;                                            // the others of its group
   // Of the two counts only those are looked at that MPI looks at.
   const bool scatters = row->peer != 0 && row->count2 != 0 && !row->gathers, in_place = (e->flags & IN_PLACE) != 0;
-  const bool first = row->count != 0 && (scatters ? root : !(in_place && row->count2));
+  const bool unsent = (in_place && row->count2) || (inter && root && row->gathers);
+  const bool first = row->count != 0 && (scatters ? root : !unsent);
   const bool second = row->count2 != 0 && (scatters ? !in_place : !row->gathers || root);
   if (first) {
-    e->element = (uint8_t)(row->types ? 1 : size_of(handle_in(ARGUMENT(type))));
+    e->element = row->types ? 1 : element_of(size_of(handle_in(ARGUMENT(type))));
     e->bytes = row->counts && !inter
                    ? vector_of(e, call, ARGUMENT(count), ARGUMENT(type), row->types)
                    : (row->counts ? 0 : number(call, row->count) * (uint64_t)size_of(handle_in(ARGUMENT(type))));
@@ -719,8 +735,8 @@ static void describe(struct event* e, struct call* call) {
   if (row->kind == COLL || row->kind == ICOLL) {
     describe_collective(e, call);
   } else if (row->type) {
-    const int element = size_of(handle_in(ARGUMENT(type)));
-    e->element = (uint8_t)(element < 256 ? element : 0);
+    const int64_t element = size_of(handle_in(ARGUMENT(type)));
+    e->element = element_of(element);
     e->bytes = number(call, row->count) * (uint64_t)element;
   }
   if (row->kind == SENDRECV) {
@@ -846,9 +862,8 @@ static void learn(struct call* call) {
     }
     case MAKER: {
       const Word handle = handle_at(ARGUMENT(made), 0);
-      // What makes communicators for some gives a null handle to the others, of which MPI would complain.
-      const Word null = abi.ints ? 0x04000000 : abi.status_bytes == 32 ? 0x100 : (Word)dlsym(RTLD_DEFAULT, "ompi_mpi_comm_null");
-      const bool none = handle == 0 || handle == null || handle == (Word)symbol_of_mpi("ompi_mpi_comm_null");
+      // What makes communicators for some gives a null handle to the others.
+      const bool none = handle == 0 || is_null(handle, "ompi_mpi_comm_null", 0x04000000, 0x100);
       if (!none) e->buffer2 = comm_of(handle, true)->id;
       break;
     }
@@ -885,8 +900,8 @@ static void end(struct call* call, int id, Word result) {
   const struct row* const row = call->row;
   if (row->kind == INIT) {
     remember_persistent(call);
-  } else if (id == ID_Start || id == ID_Startall) {
-    count_started(call, count);
+  } else if (row->kind == START && id != ID_Cancel) {
+    look_at_persistent(call, count);
   } else if (row->type || row->comm) {
     if (row->type) count_bytes(count, e);
     if (!row->source && row->kind < INIT) count_sent(world_of(call, e->peer), e->bytes);

@@ -193,6 +193,15 @@ static void device(void) {
   MPI_Allreduce(memory, memory + 4096, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
+// A type whose size an int cannot say.
+static void large(void) {
+  MPI_Datatype gib, three;
+  MPI_Type_contiguous(1 << 30, MPI_BYTE, &gib);
+  MPI_Type_contiguous(3, gib, &three);
+  MPI_Type_commit(&three);
+  MPI_Send(&rank, 1, three, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+}
+
 // The rank sleeps before each step: the others wait for it.
 static void late(int sleeper) {
   double a[8] = {0}, b[8] = {0};
@@ -213,5 +222,6 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "device") == 0) device();
   if (strcmp(mode, "mixed") == 0) mixed((unsigned)number);
   if (strcmp(mode, "late") == 0) late(number);
+  if (strcmp(mode, "large") == 0) large();
   MPI_Finalize();
 }

@@ -59,6 +59,36 @@ int main(void) {
 }
 """
 
+UNUSED = """
+#include <mpi.h>
+int main(void) {
+  MPI_Init(0, 0);
+  int rank, other, mine = 1, theirs[2] = {0}, counts[2] = {0}, starts[2] = {0};
+  MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  other = 1 - rank, counts[other] = 1, types[other] = MPI_INT;
+  MPI_Alltoallw(&mine, counts, starts, types, theirs, counts, starts, types, MPI_COMM_WORLD);
+  MPI_Comm groups;
+  MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, other, 0, &groups);
+  if (rank == 0) MPI_Gather(0, 0, MPI_DATATYPE_NULL, theirs, 1, MPI_INT, MPI_ROOT, groups);
+  else MPI_Gather(&mine, 1, MPI_INT, 0, 0, MPI_DATATYPE_NULL, 0, groups);
+  if (rank == 0) MPI_Scatter(&mine, 1, MPI_INT, 0, 0, MPI_DATATYPE_NULL, MPI_ROOT, groups);
+  else MPI_Scatter(0, 0, MPI_DATATYPE_NULL, theirs, 1, MPI_INT, 0, groups);
+  MPI_Request request[2];
+  MPI_Send_init(&mine, 1, MPI_INT, other, 0, MPI_COMM_WORLD, &request[0]);
+  MPI_Recv_init(theirs, 1, MPI_INT, other, 0, MPI_COMM_WORLD, &request[1]);
+  MPI_Startall(2, request);
+  MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < 2; ++i) MPI_Request_free(&request[i]);
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request[0]);
+  MPI_Start(&request[0]);
+  MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  MPI_Request_free(&request[0]);
+  MPI_Finalize();
+}
+"""
+"""Null types where MPI looks at none, which MPICH allows, and handles that come again as those of other requests."""
+
 
 def recorded(tmp_path: Path, mpi: str, compiler: str, source: Path, *options: str) -> Path:
     if not shutil.which(f"{compiler}.{mpi}") or not shutil.which("gfortran"):
@@ -94,4 +124,20 @@ def test_calls_of_several_threads_are_all_counted(mpi: str, tmp_path: Path) -> N
     source.write_text(THREADS)
     trace = read_trace(str(recorded(tmp_path, mpi, "mpicc", source, "-lpthread")))
     assert {name: trace.totals[name].calls for name in ("Send", "Recv")} == {"Send": 400, "Recv": 400}
+    assert unmatched(resolve(trace)) == 0
+
+
+def test_types_that_mpi_does_not_look_at_may_be_null_and_a_handle_may_come_again(tmp_path: Path) -> None:
+    source = tmp_path / "p.c"
+    source.write_text(UNUSED)
+    trace = read_trace(str(recorded(tmp_path, "mpich", "mpicc", source)))
+    found = trace.totals
+    assert {name: found[name].bytes for name in ("Alltoallw", "Gather", "Startall")} == {
+        "Alltoallw": 8,
+        "Gather": 4,
+        "Startall": 16,
+    }
+    assert found["Start"].bytes == 0
+    operations = [each for rank in resolve(trace).ranks.values() for each in rank.operations]
+    assert [each.kind for each in operations if each.kind in ("send", "receive")] == ["send", "receive"] * 2
     assert unmatched(resolve(trace)) == 0

@@ -66,6 +66,12 @@ def test_the_data_of_vectors_and_partners(known: Path) -> None:
     assert (started.bytes, int(started.sizes.sum())) == (2 * 5 * 2 * 16, 2 * 5 * 2)  # of two ranks: sent and received
 
 
+def test_a_type_of_more_than_2_gib_has_its_size(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    assert volley("record", "-o", str(trace), "--", *mpirun(1, program, "large"))[0] == 0
+    assert read_trace(str(trace)).totals["Send"].bytes == 3 << 30
+
+
 def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -> None:
     trace = tmp_path / "t"
     code, _, err = volley("record", "-o", str(trace), "--events", "20", "--", *mpirun(2, program, "known"))

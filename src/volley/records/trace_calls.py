@@ -182,9 +182,11 @@ class _Reader:
                 self._done(number, operation)
 
     def _give_up(self, event: Event, name: str) -> None:
-        for its in filter(None, map(self._active.get, self._rank.list_of(event))):
+        for handle in self._rank.list_of(event):
+            its = self._active.get(handle, [])
             if name == "Request_free":  # it ends at a time that nobody asks for, and the handle may come again
-                its.pop(0)
+                self._persistent.pop(handle, None)
+                del its[:1]
                 continue
             for each in its:
                 each.cancelled = True
