@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from example_records import EXAMPLES, PLAN_FILES, RECORD_FILES, golden, log, pingpong, run, transport
+from the_session import read_runs
 from volley.benchmarks import BENCHMARKS, named
 from volley.benchmarks.pair.results import PingPong
 from volley.command.commandline import load
@@ -30,10 +31,6 @@ decode_line = LineReader(BENCHMARKS)
 
 def parse_runs(data: bytes, name: str = "records") -> list[RunLog]:
     return records_file.parse_runs(data, BENCHMARKS, name)
-
-
-def read_runs(path: Path | str) -> list[RunLog]:
-    return records_file.read_runs(path, BENCHMARKS)
 
 
 # ------------------------------------------------------------------------------------------ golden examples
