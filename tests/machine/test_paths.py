@@ -24,6 +24,9 @@ OPEN_MPI = [
     "[a:65] mca: bml: Using {} btl for send to [[4697,1],1] on node b",
 ]
 """Captured from Open MPI 5.0.11, with the names of components taken out."""
+BY_TCP, BY_SM = ([line.format(component) for line in OPEN_MPI] for component in ("tcp", "sm"))
+OPEN_MPI_5 = "Open MPI v5.0.11"
+HERE = ("a", "a")
 SINGLE_COPY = "[a:65] mca_smsc_base_select: selected shared-memory single-copy component: xpmem"
 INTEL = ["[0] MPI startup(): libfabric version: 1.17.0", "[0] MPI startup(): libfabric provider: tcp;ofi_rxm"]
 """Captured from Intel MPI 2021.18."""
@@ -104,11 +107,11 @@ def _over_ucx(lanes: str, *devices: CountedDevice, transport: str = "host") -> R
 
 def _by_ofi(provider: str, *devices: CountedDevice) -> RunPath:
     line = f"[a:65] mtl_ofi_component.c:347: mtl:ofi:prov: {provider}"
-    return found(*devices, lines=[line], mpi="Open MPI v5.0.11")
+    return found(*devices, lines=[line], mpi=OPEN_MPI_5)
 
 
 def _by_ob1(*devices: CountedDevice) -> RunPath:
-    return found(*devices, lines=[line.format("tcp") for line in OPEN_MPI[1:]], mpi="Open MPI v5.0.11")
+    return found(*devices, lines=BY_TCP[1:], mpi=OPEN_MPI_5)
 
 
 def _by_nccl(way: str, *devices: CountedDevice) -> RunPath:
@@ -233,17 +236,11 @@ def test_nccl_s_processes_say_it_in_files_of_their_own(tmp_path: Path) -> None:
 def test_what_no_counter_saw_is_unknown_or_memory() -> None:
     assert found(device("eth0")).words().startswith("unknown, because no counter")
     assert found(device("eth0", 0.2)).kind == ""
-    assert (
-        found(lines=["provider: cxi"], mpi="Open MPI v5")
-        .words()
-        .endswith("the library says Open MPI with libfabric, cxi")
-    )
-    assert found(device("lo"), device("eth0", 1.0), hosts=("a", "a")).kind == "memory of the host"
-    loopback = found(device("lo", 2.0, rate=None), hosts=("a", "a"))  # it sends the messages of both ranks
+    said = found(lines=["provider: cxi"], mpi="Open MPI v5").words()
+    assert said.endswith("the library says Open MPI with libfabric, cxi")
+    assert found(device("lo"), device("eth0", 1.0), hosts=HERE).kind == "memory of the host"
+    loopback = found(device("lo", 2.0, rate=None), hosts=HERE)  # it sends the messages of both ranks
     assert (loopback.over(), loopback.counted) == ("lo", pytest.approx(1.0))
-
-
-HERE = ("a", "a")
 
 
 def test_what_other_programs_sent_over_the_loopback_makes_the_path_uncertain() -> None:
@@ -253,12 +250,12 @@ def test_what_other_programs_sent_over_the_loopback_makes_the_path_uncertain() -
     assert (unknown.kind, fallback(unknown, {}, "1 MiB")) == ("", None)
     assert unknown.words() == "unknown, because 3.0 times what was sent was counted, so other programs sent as well"
     assert unknown.in_short() == unknown.words()
-    in_memory = found(busy, lines=[line.format("sm") for line in OPEN_MPI], mpi="Open MPI v5.0.11", hosts=HERE)
+    in_memory = found(busy, lines=BY_SM, mpi=OPEN_MPI_5, hosts=HERE)
     assert (in_memory.kind, in_memory.devices) == ("memory of the host", [])
-    over_tcp = found(busy, lines=[line.format("tcp") for line in OPEN_MPI], mpi="Open MPI v5.0.11", hosts=HERE)
+    over_tcp = found(busy, lines=BY_TCP, mpi=OPEN_MPI_5, hosts=HERE)
     assert (over_tcp.kind, over_tcp.over()) == ("TCP", "lo")
     assert over_tcp.words().endswith("3.0 times what was sent was counted, so other programs sent as well")
-    beside = found(device("lo", 2.0, rate=None), lines=[line.format("sm") for line in OPEN_MPI], hosts=HERE)
+    beside = found(device("lo", 2.0, rate=None), lines=BY_SM, hosts=HERE)
     assert beside.kind == "memory of the host"  # as many bytes as were sent, and not these
     gpus = found(device("lo", 2.0, rate=None), lines=nccl("P2P/CUMEM/read"), transport="nccl", hosts=HERE)
     assert (gpus.kind, gpus.devices) == ("GPU to GPU", [])
@@ -281,15 +278,12 @@ def test_small_messages_are_told_by_packets() -> None:
 @pytest.mark.parametrize(
     ("lines", "mpi", "hosts", "said"),
     [
-        ([line.format("tcp") for line in OPEN_MPI], "Open MPI v5.0.11", ("a", "b"), ("Open MPI ob1", "tcp")),
-        (
-            [*(line.format("sm") for line in OPEN_MPI), SINGLE_COPY],
-            "Open MPI v5.0.11", ("a", "a"), ("Open MPI ob1", "sm and xpmem for large messages"),
-        ),
-        ([line.format("sm") for line in OPEN_MPI], "Open MPI v5.0.11", ("a", "a"), ("Open MPI ob1", "sm")),
+        (BY_TCP, OPEN_MPI_5, ("a", "b"), ("Open MPI ob1", "tcp")),
+        ([*BY_SM, SINGLE_COPY], OPEN_MPI_5, HERE, ("Open MPI ob1", "sm and xpmem for large messages")),
+        (BY_SM, OPEN_MPI_5, HERE, ("Open MPI ob1", "sm")),
         (INTEL, "Intel(R) MPI Library 2021.18", ("a", "b"), ("Intel MPI with libfabric", "tcp;ofi_rxm")),
-        ([], "Intel(R) MPI Library 2021.18", ("a", "a"), ("Intel MPI", "its own shared memory")),
-        ([], "MPICH Version: 5.0.2", ("a", "a"), ("MPICH", "its own shared memory")),
+        ([], "Intel(R) MPI Library 2021.18", HERE, ("Intel MPI", "its own shared memory")),
+        ([], "MPICH Version: 5.0.2", HERE, ("MPICH", "its own shared memory")),
         ([], "MPICH Version: 5.0.2", ("a", "b"), ("", "")),
     ],
 )  # fmt: skip
@@ -301,13 +295,13 @@ def test_libraries_say_what_they_chose(
 
 
 def test_nothing_is_said_of_one_sided_messages() -> None:
-    path = found(device("eth0", 1.0), lines=[line.format("tcp") for line in OPEN_MPI], transport="host/put")
+    path = found(device("eth0", 1.0), lines=BY_TCP, transport="host/put")
     assert (path.library, path.over()) == ("", "eth0 (10 Gbit/s)")
 
 
 def test_ucx_names_the_way_of_each_size() -> None:
     lines = ["selected ucx best priority 51", *(UCX / "captured-1.22-host-memory.txt").read_text().splitlines()]
-    small, large = (found(lines=lines, hosts=("a", "a"), size=size) for size in (8, 1 << 22))
+    small, large = (found(lines=lines, hosts=HERE, size=size) for size in (8, 1 << 22))
     assert (small.library, large.library) == ("UCX", "UCX")
     assert small.protocol.startswith("eager short")
     assert large.protocol.startswith("rendezvous")
@@ -315,7 +309,7 @@ def test_ucx_names_the_way_of_each_size() -> None:
     assert large.lanes == large.protocol.rpartition(", ")[2]
     row = re.compile(r"(\| *\d+\w*\.\.inf *\|)[^|]*\|[^|]*\|")
     piped = [row.sub(r"\1 rendezvous pipeline cuda_copy, frag host | |", line) for line in lines]
-    way = found(lines=piped, hosts=("a", "a"), size=1 << 22)
+    way = found(lines=piped, hosts=HERE, size=1 << 22)
     assert (way.protocol, way.lanes) == ("rendezvous pipeline cuda_copy, frag host", "")
 
 
@@ -350,7 +344,7 @@ def nccl(way: str) -> list[str]:
 def test_messages_of_gpus_go_from_one_to_the_other_or_through_the_host(
     transport: str, lines: list[str], size: int, kind: str
 ) -> None:
-    path = found(transport=transport, lines=lines, size=size, mpi="Open MPI v5.0.11", hosts=("a", "a"))
+    path = found(transport=transport, lines=lines, size=size, mpi=OPEN_MPI_5, hosts=HERE)
     assert path.kind == kind
     assert path.words().startswith(kind or "unknown")
     named = {"NCCL_P2P_DISABLE": "1", "UCX_TLS": "tcp"}
@@ -384,7 +378,7 @@ def between_gpus(
     ]
     record = {"record": "path", "version": 2, "transport": transport, "size_bytes": size, "exchanges": EXCHANGES}
     counts = msgspec.convert({**record, "ends": ends}, PathCounts)
-    return paths.path_of(counts, said_of(counts, lines, "Open MPI v5.0.11"))
+    return paths.path_of(counts, said_of(counts, lines, OPEN_MPI_5))
 
 
 P2P, SHM = nccl("P2P/CUMEM/read"), nccl("SHM/direct/direct")
@@ -495,7 +489,7 @@ UNEXPLAINED = [line for line in OPEN_MPI if "failure" not in line]
             "OMPI_MCA_btl_tcp_if_include=eth1",
         ),
         (
-            found(device("lo", 2.0, rate=None), hosts=("a", "a"), lines=UNEXPLAINED), {"OMPI_MCA_btl": "tcp,self"},
+            found(device("lo", 2.0, rate=None), hosts=HERE, lines=UNEXPLAINED), {"OMPI_MCA_btl": "tcp,self"},
             "64 KiB over TCP on lo although both ranks are on a: the environment sets OMPI_MCA_btl=tcp,self",
             ["OMPI_MCA_btl"], "",
         ),
@@ -512,12 +506,12 @@ def test_a_slower_way_is_found(
 @pytest.mark.parametrize(
     "path",
     [
-        found(MLX5.__class__("mlx5_0", True, True, 200e9, [], WHOLE, WHOLE, 1, 1), device("eth0")),  # RDMA
+        found(CountedDevice("mlx5_0", True, True, 200e9, [], WHOLE, WHOLE, 1, 1), device("eth0")),  # RDMA
         found(device("eth0", 1.0), device("eth1")),  # another one that is as fast
         found(device("eth0", 1.0), device("eth1", rate=None)),  # nobody knows how fast
         found(device("eth0", 1.0), device("docker0", rate=100e9)),  # it leads to no other host
         found(device("eth0", 1.0), device("mlx5_0", up=False)),
-        found(device("ib0", 1.0, rate=None), device("mlx5_0", 1.0, shared=["ib0"]), hosts=("a", "a")),
+        found(device("ib0", 1.0, rate=None), device("mlx5_0", 1.0, shared=["ib0"]), hosts=HERE),
         found(device("eth0")),  # unknown
     ],
     ids=range(7),
