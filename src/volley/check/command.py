@@ -268,7 +268,7 @@ class Judged:
         self.one = self.names is None or self.names.one_node
         self.times |= self.together.times if self.one else {}
         known = self.yardsticks.limits
-        self.site = limits.Site(known.of(self.this), len(self.times), self.again) if known else None
+        self.site = limits.Site(known.of(self.this), len(self.times), self.again, self.host) if known else None
 
     @property
     def without_core(self) -> Busy | None:

@@ -1,8 +1,9 @@
 """The limits that a site learned from good nodes.
 
-A limit is the end of the prediction interval of one further good node (G. J. Hahn, W. Q. Meeker, Statistical Intervals,
-4.8), of logarithms: mean + t · s · √(1 + 1/n).  The probability of a false alarm is divided by the number of times that
-are judged.
+A limit is the end of the prediction interval of a check of one further good node (G. J. Hahn, W. Q. Meeker, Statistical
+Intervals, 4.8), of logarithms: mean + t · s · √(1 + 1/n) over n nodes.  Checks of a few nodes do not show how good
+nodes differ: these judge a node of which there are enough by its own checks, and let no other one fail.  The
+probability of a false alarm is divided by the number of times that are judged.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -30,7 +33,7 @@ from volley.machine.transports import without_fault
 from volley.statistics.by_group import student
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Floats
-from volley.text import count, join_few, join_words
+from volley.text import count, grouped, join_few, join_words
 
 FALSE_ALARM = 0.01
 """The probability that a good node is above any of its limits."""
@@ -72,23 +75,38 @@ class Limits(Frozen, frozen=True, kw_only=True):
         same = [each for each in self.checks if (each.machine.cpu, each.machine.gpus) == (machine.cpu, machine.gpus)]
         return Limits(checks=same)
 
-    def limit_s(self, name: str, judged: int) -> tuple[float, float] | None:
-        """Return the longest and the usual time of a good node, of so many times that are judged."""
-        return limit_s([each.seconds[name] for each in self.checks if name in each.seconds], judged)
+    def of_nodes(self, name: str, host: str) -> tuple[list[list[float]], bool]:
+        """Return the seconds of each node, of ``host`` alone where it has enough checks and there are few nodes; and
+        whether they tell that ``host`` is slow."""
+        those = grouped((each for each in self.checks if name in each.seconds), attrgetter("host"))
+        nodes = {node: [each.seconds[name] for each in its] for node, its in those.items()}
+        own = nodes.get(host, [])
+        if len(nodes) < FEWEST <= len(own):
+            return [own], True
+        return [*nodes.values()], len(nodes) >= FEWEST
 
 
-def limit_s(good_s: Sequence[float], judged: int) -> tuple[float, float] | None:
-    """Return the longest and the usual time of a good node; ``None`` of fewer than ``FEWEST`` checks."""
-    if len(good_s) < FEWEST:
+def limit_s(nodes: Sequence[Sequence[float]], judged: int) -> tuple[float, float] | None:
+    """Return the longest and the usual time of a check of a good node, by the checks of each node.
+
+    ``None`` of fewer than ``FEWEST`` checks.  Of fewer nodes than that each check counts as a node.
+    """
+    nodes = nodes if len(nodes) >= FEWEST else [[each] for each in chain.from_iterable(nodes)]
+    if len(nodes) < FEWEST:
         return None
-    logs = _without_one_bad(np.sort(np.log(good_s)))
-    number = len(logs)
-    t = student(1 - FALSE_ALARM / max(judged, 1), number - 1)
-    return float(np.exp(logs.mean() + t * logs.std(ddof=1) * math.sqrt(1 + 1 / number))), float(np.exp(np.median(logs)))
+    logs = [np.log(each) for each in nodes]
+    means = _without_one_bad(np.sort([each.mean() for each in logs]))
+    # The mean of a node differs less than one check of it.
+    spare = sum(map(len, logs)) - len(logs)
+    inside = sum(float(((each - each.mean()) ** 2).sum()) for each in logs) / max(spare, 1)
+    inside *= 1 - float(np.mean([1 / len(each) for each in logs]))
+    t = student(1 - FALSE_ALARM / max(judged, 1), len(means) - 1)
+    error = math.sqrt(float(means.var(ddof=1)) * (1 + 1 / len(means)) + inside)
+    return float(np.exp(means.mean() + t * error)), float(np.exp(np.median(means)))
 
 
 def _without_one_bad(logs: Floats) -> Floats:
-    """Leave out the fastest or slowest if it is far from all others: one of five good nodes may be a bad one."""
+    """Leave out the fastest or slowest if it is far from all others: one of five good ones may be a bad one."""
     for one, others in ((logs[-1], logs[:-1]), (logs[0], logs[1:])):
         if np.abs(others - one).min() > max(APART, 3 * (others.max() - others.min())):
             return others
@@ -144,13 +162,14 @@ def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[
     words = f"{path}: {count(len(same.checks), 'check')} of {count(hosts, 'node')} of this kind"
     if len(same.checks) < FEWEST:
         return f"{words}; limits need {FEWEST}"
-    return f"{words}; {_finds(same, seconds)}"
+    others = f"; to judge other nodes they need checks of {FEWEST} nodes" * (hosts < FEWEST)
+    return f"{words}; {_finds(same, seconds, host)}{others}"
 
 
-def _finds(limits: Limits, names: Iterable[str]) -> str:
+def _finds(limits: Limits, names: Iterable[str], host: str) -> str:
     """Say what the limits can find."""
     names = [*names]
-    known = [limits.limit_s(without_fault(name), len(names)) for name in names]
+    known = [limit_s(limits.of_nodes(without_fault(name), host)[0], len(names)) for name in names]
     shares = sorted(limit[0] / limit[1] - 1 for limit in known if limit and limit[0] <= WIDEST * limit[1])
     few, wide = known.count(None), len(known) - known.count(None) - len(shares)
     reasons = {"the checks differ too much": wide, f"they are fewer than {FEWEST}": few}
@@ -169,6 +188,8 @@ class Site:
     limits: Limits
     judged: int
     again: Again
+    host: str
+    """The node that is judged."""
 
     def judge(
         self, layer: str, times: Mapping[str, Sequence[float]], busy: Busy | None = None, ranks: int | None = None
@@ -184,9 +205,10 @@ class Site:
             others = join_few(sorted(map(str, learned)), NAMED)
             why = f"the limits are of {others} ranks together, and this check has {ranks}: they do not judge it"
             return finding(status="NOT JUDGED", said=why, evidence="none", remedy=again("--ranks", str(max(learned))))
-        over, open_, unknown, wide = [], [], [], []
+        over, open_, unknown, wide, sure = [], [], [], [], True
         for name, seconds in times.items():
-            limit = self.limits.limit_s(without_fault(name), self.judged)
+            nodes, tells = self.limits.of_nodes(without_fault(name), self.host)
+            sure, limit = sure and tells, limit_s(nodes, self.judged)
             if limit is None:
                 unknown.append(name)
             elif limit[0] > WIDEST * limit[1]:
@@ -196,8 +218,11 @@ class Site:
             elif median(seconds) > limit[0]:
                 open_.append(name)
         verdict: Verdict = "UNDECIDED"
-        if over and busy:
-            why, how = f"{busy.said}: {join_few(over, NAMED)}", f"{busy.without}: {again()}"
+        hosts = join_few(dict.fromkeys(each.host for each in self.limits.checks), 2)
+        few = "" if sure else f"the good checks are of {hosts} alone and do not show how good nodes differ"
+        if over and (busy or few):
+            why = f"{busy.said if busy else few}: {join_few(over, NAMED)}"
+            how = f"{busy.without}: {again()}" if busy else f"on {FEWEST} good nodes or more: {again.learn}"
         elif over:
             verdict, why, how = "FAIL", join_few(over, NAMED), ""
         elif unknown:
@@ -210,7 +235,8 @@ class Site:
             why, how = f"some launches are above the limit: {join_few(open_, NAMED)}", again()
         else:
             why = f"within this site's limits (a good node fails them once in {1 / FALSE_ALARM:.0f} checks)"
-            verdict, why, how = "PASS", f"{why}; {_finds(self.limits, times)}", ""
+            why = why if sure else f"as fast as good checks of {hosts}"
+            verdict, why, how = "PASS", f"{why}; {_finds(self.limits, times, self.host)}", ""
         return finding(status=verdict, said=why, remedy=how)
 
 
