@@ -110,12 +110,11 @@ def test_the_rounds_fit_into_the_time() -> None:
 def test_the_rendezvous_threshold_of_two_h100s_is_proven_on_recorded_pairs_of_launches() -> None:
     sides = [
         [
-            {(each.series, at): seconds for each in PINGPONG.observables(one)
-             for at, seconds in zip(each.at, each.seconds, strict=True)}
+            {(each.series, at): seconds for each in PINGPONG.observables(one) for at, seconds in each.times}
             for one in read_runs(ROOT / f"results/h100-x2/rendezvous-{name}.jsonl", BENCHMARKS)
         ]
         for name in ("default", "from-8")
-    ]  # fmt: skip
+    ]
     found = proof(list(zip(*sides, strict=True)))
     assert found.usable
     first = found.places.index(("aware", "8 B"))

@@ -66,6 +66,11 @@ class Option:
         return self.flags or (self.place,)
 
     @property
+    def no(self) -> str:
+        """What sets a flag to false: ``--no-verify``."""
+        return f"--no-{self.name.removeprefix('--')}"
+
+    @property
     def several(self) -> bool:
         """Whether one word holds several values, separated by commas."""
         return getattr(self.read, "several", False)
@@ -85,7 +90,7 @@ class Option:
     def typed(self, given: Any) -> Iterator[tuple[str, ...]]:
         """Yield the option as it was given: a truth value for a flag, else a list of words."""
         if self.read is None:
-            yield (self.name if given else f"--no-{self.name.removeprefix('--')}",)
+            yield (self.name if given else self.no,)
         elif self.repeat:
             yield from ((self.name, word) for word in given)
         elif self.positional:
@@ -102,8 +107,7 @@ class Option:
         if self.read is None:
             if not isinstance(value, bool):
                 raise UserError(f"{self.name}: {value!r} is not True or False")
-            no = f"--no-{self.name.removeprefix('--')}"
-            yield from [self.name] if value else [no] if self.default else []
+            yield from [self.name] if value else [self.no] if self.default else []
             return
         several = isinstance(value, Iterable) and not isinstance(value, str)
         values = [str(each) for each in value] if several else str(value).split() if self.words > 1 else [str(value)]
@@ -124,7 +128,7 @@ class Option:
             return self.metavar
         flags = sorted(self.flags, key=len)
         if self.read is None:
-            return ", ".join([*flags, f"--no-{self.name.removeprefix('--')}"] if self.default else flags)
+            return ", ".join([*flags, self.no] if self.default else flags)
         return f"{', '.join(flags)} {self.metavar}"
 
 
@@ -335,8 +339,7 @@ def add_option(parser: argparse.ArgumentParser, own: Option) -> argparse.Action:
         return parser.add_argument(own.name, nargs=own.positional, metavar=own.metavar)
     if own.read is None:
         if own.default:
-            no = f"--no-{own.name.removeprefix('--')}"
-            parser.add_argument(no, dest=own.name, action="append_const", const=False)
+            parser.add_argument(own.no, dest=own.name, action="append_const", const=False)
         return parser.add_argument(*own.flags, dest=own.name, action="append_const", const=True)
     metavar = own.metavar or "X"
     return parser.add_argument(*own.flags, dest=own.name, action="append", nargs=own.words, metavar=metavar)

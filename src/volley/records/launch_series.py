@@ -215,7 +215,7 @@ class Observed:
         rows.update(zip(new, range(len(self.work), len(self.work) + len(new)), strict=True))
         self.work.extend(repeat(each.work or 0.0, len(new)))
         column.extend(repeat(math.nan, len(self.work) - len(column)))
-        for at, seconds in zip(each.at, each.seconds, strict=True):
+        for at, seconds in each.times:
             column[rows[at]] = seconds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -135,6 +135,11 @@ class Observable:
     """What is done in each of these times, where a rate is more usual: bytes moved, or lattice updates."""
     part: bool = False
     """It is a part of another one's times: a setting is not judged by it."""
+
+    @property
+    def times(self) -> Iterator[tuple[str, float]]:
+        """Each place with its time."""
+        return zip(self.at, self.seconds, strict=True)
 
 
 def place_name(series: str, place: str) -> str:

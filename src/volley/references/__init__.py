@@ -123,7 +123,7 @@ def beside_equal(gpus: Iterable[str], benchmark: str, launches: Iterable[Iterabl
         [
             (each.series, at, *found)
             for each in launch
-            for at, seconds in zip(each.at, each.seconds, strict=True)
+            for at, seconds in each.times
             if (found := ratio_to_equal(gpu, (benchmark, each.series), at, seconds, each.work))
         ]
         for launch in launches

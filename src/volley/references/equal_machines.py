@@ -20,7 +20,7 @@ def places(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[tuple[Obser
     """Yield what each launch measured: the observable, the place in it, the seconds."""
     for log in logs:
         for each in benchmark.observables(log):
-            for at, seconds in zip(each.at, each.seconds, strict=True):
+            for at, seconds in each.times:
                 yield each, at, seconds
 
 

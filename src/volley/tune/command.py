@@ -106,7 +106,7 @@ class SettingLauncher:
                 ]
             raise LaunchFailedError([*reasons, *reversed(outcome.lines), "no reason"][0].removeprefix("volley: "))
         found = (each for log in logs for each in self.benchmark.observables(log) if not each.part)
-        return {(each.series, at): seconds for each in found for at, seconds in zip(each.at, each.seconds, strict=True)}
+        return {(each.series, at): seconds for each in found for at, seconds in each.times}
 
     @property
     def launches_left(self) -> float:
