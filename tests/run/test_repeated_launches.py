@@ -308,6 +308,15 @@ def test_a_fixed_batch_that_takes_longer_than_the_budget_is_told_before() -> Non
     assert fixed.expected_s(JobContext(NO_GPU), PointForecast) > 100
 
 
+def test_sizes_that_the_engine_leaves_out_for_their_time_are_not_expected() -> None:
+    def whole_s(size_time_s: float | None, sizes: list[int] = SIZES) -> float:
+        return PointForecast(plan(sampling=Sampling(size_time_s=size_time_s)), sizes).whole_s
+
+    up_to_128_mib = [size for size in SIZES if size <= 128 << 20]  # the round trip that takes longer than 0.05 s
+    assert whole_s(0.5) == whole_s(0.001) == pytest.approx(whole_s(None, up_to_128_mib))
+    assert whole_s(60) == whole_s(None) > whole_s(0.5)
+
+
 def test_the_time_before_the_first_launch_is_not_that_of_a_launch() -> None:
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=2.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -93,6 +95,12 @@ MESSAGE_PASSES, WINDOW_PASSES = 12, 2
 28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB
 7.8 s, and one of message rates at five sizes 0.4 s."""
 
+LONG_EXCHANGE_S = 0.05
+"""After an exchange that takes longer, the engine asks ``--size-time`` (``long_exchange_s`` of its workload)."""
+
+VISIT_EXCHANGES = 3
+"""The fewest exchanges of a visit (``min_exchanges`` of its forecast)."""
+
 MESSAGE_S = 1.5e-7
 """A message of 8 B takes no less: half a round trip through shared memory, in a plain loop on the two cores."""
 
@@ -115,6 +123,12 @@ class PointForecast(Forecast):
         self._passes, self._timed_s = passes, min(sampling.point_time_s, _GUESSED_POINT_S) if adaptive else 0.0
         self._untimed_s = COLD_S if getattr(plan.options, "cold_cache", False) else 0.0
         self._untimed_s += 0.0 if adaptive else passes * MESSAGE_S
+        least = VISIT_EXCHANGES * sampling.min_visits if adaptive else exchanges
+        long_bytes = LONG_EXCHANGE_S * HOST_RATE_BPS / (window or 2)
+        part_s = (sampling.size_time_s or math.inf) / max(len(plan.transports), 1)
+        most_bytes = part_s * HOST_RATE_BPS / (window or 2) / least
+        sizes = pairwise(sorted(sizes_bytes))
+        self._too_long = {size for before, size in sizes if before > long_bytes and size > most_bytes}
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}
         self._transports: list[Transport] = []
         whole_s = sum(self._point_s(name, size) for name, sizes in self._left.items() for size in sizes)
@@ -145,7 +159,7 @@ class PointForecast(Forecast):
         if family_of(transport) == "host":
             untimed_s = HOST_LONG_S if size >= HOST_LONG_BYTES else HOST_SHORT_S
         untimed_s += self._untimed_s
-        if size > MEMORY_BYTES:  # it will be skipped
+        if size > MEMORY_BYTES or (through_host(transport) and size in self._too_long):  # it will be skipped
             return 0.0
         if through_host(transport):
             untimed_s += self._passes * size / HOST_RATE_BPS
