@@ -380,7 +380,12 @@ void a_late_short_message_is_checked() {
   }
   Workload trips = round_trip_workload();
   trips.limits.first_pass_s = 60;
+  trips.limits.pass_s = 0;
   LosingDriver sound(0, false);
+  for (const std::size_t bytes : {8, 4096}) {  // at the next size only the first pass is shorter
+    const Series found = measured_once(sound, trips, bytes, 99);
+    EXPECT((found.long_pass_s > 0) == (bytes == 8) && found.long_pass_s < found.elapsed_s);
+  }
   const auto memory = make_host_memory();
   FaultyDriver wrong(sound, Fault::wrap, memory.get(), {});
   EXPECT(measured_once(wrong, trips, 8, pass_short_messages).mismatch.has_value());

@@ -279,6 +279,16 @@ def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_la
     assert jobs(plan(budget_s=9.0)).note is None
 
 
+@pytest.mark.parametrize(("skipped", "launches"), [(3, 3), (4, 1)])
+def test_after_a_launch_without_a_curve_the_next_one_is_long_enough_for_it(skipped: int, launches: int) -> None:
+    """Of one point in four there is a curve."""
+    done = log(1e-6, elapsed_s=0.8)
+    done.records += [pingpong([], size=8, status="skipped", reason=OUT_OF_TIME, elapsed_s=0.0)] * skipped
+    done.times = LaunchTimes(exit_s=1.0)
+    job = jobs(plan(budget_s=2.4)).next_job([done], 1.4, print)
+    assert job.plan.budget_s == pytest.approx(1.4 / launches)
+
+
 def test_a_budget_that_is_recommended_is_enough_for_the_sizes_that_were_skipped() -> None:
     done = log(1e-6)
     done.records += [pingpong([], size=size, status="skipped", reason=OUT_OF_TIME) for size in (16, 32)]

@@ -19,7 +19,7 @@ class Forecast : Measuring {
     std::size_t bytes;
     std::uint64_t count;
     double count_s;
-    double elapsed_s;  // after the cold exchange
+    double elapsed_s;  // after the cold exchange, with a pass as at the next size
     double cold_s;     // until its end; only fresh buffers have one: NCCL connects in it, for a second
   };
   [[nodiscard]] const Last* last(const Series& series) const {
@@ -28,8 +28,8 @@ class Forecast : Measuring {
   }
   void remember(const Series& series) {
     if (series.count == 0 || series.view.bytes == 0) return;  // an empty message says nothing of longer ones
-    last_[series.name] = {series.view.bytes, series.count, series.count_s, series.elapsed_s - series.cold_elapsed_s,
-                          series.cold_elapsed_s};
+    const double again_s = series.elapsed_s - series.cold_elapsed_s - series.long_pass_s;
+    last_[series.name] = {series.view.bytes, series.count, series.count_s, again_s, series.cold_elapsed_s};
   }
 
   // Skips every series whose fewest exchanges exceed its part of the plan's time for a message size.

@@ -192,7 +192,10 @@ void Sampler::check_every_message(Series& series) {
   if (!series.verified() || series.buffer_bytes == 0) return;
   const SamplingLimits& limits = workload_.limits;
   const double most_s = forecast_.last(series) == nullptr ? limits.first_pass_s : limits.pass_s;
-  series.pass = pass_of(workload_, series.view.bytes, series.buffer_bytes, series.count_s, most_s, series.sharers);
+  const auto pass_in = [&](double pass_s) {
+    return pass_of(workload_, series.view.bytes, series.buffer_bytes, series.count_s, pass_s, series.sharers);
+  };
+  series.pass = pass_in(most_s);
   const std::uint64_t counts = std::exchange(series.pass.counts, 0);
   const std::uint64_t in_flight = series.pass.in_flight;
   if (counts == 0) return;
@@ -226,6 +229,8 @@ void Sampler::check_every_message(Series& series) {
   }
   series.driver->rest();
   if (series.mismatch) series.ended_by = EndedBy::failure;
+  const double usual = static_cast<double>(pass_in(limits.pass_s).counts) / static_cast<double>(series.pass.counts);
+  series.long_pass_s = seconds_since(begun) * std::max(1 - usual, 0.0);
   series.elapsed_s += seconds_since(begun);
 }
 

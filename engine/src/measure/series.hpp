@@ -49,6 +49,7 @@ struct SeriesResult {
   EndedBy ended_by = EndedBy::open;
   double elapsed_s = 0;       // of everything
   double cold_elapsed_s = 0;  // of elapsed_s: until the end of the cold exchange
+  double long_pass_s = 0;     // of elapsed_s: what the pass of the first size takes beyond those of others
 };
 
 struct SeriesProgress {

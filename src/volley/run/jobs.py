@@ -466,8 +466,12 @@ def _share_s(logs: Sequence[RunLog], left_s: float, aim: int, start_s: float) ->
     points_s = [sum(getattr(each, "elapsed_s", 0.0) for each in log.records) for log, *_ in ended]
     # What a launch takes besides its points: to start, to prepare, to end.
     beside_s = median([exit_s - s for (_, exit_s, _), s in zip(ended, points_s, strict=True)] or [start_s])
-    # Another launch with half of the points is worth more than all points in each.
-    fit = int(left_s / (beside_s + min(beside_s, points_s[0] / 2 if points_s else beside_s)))
+    # Another launch with half of the points is worth more than all points in each, but not without a curve.
+    least_s = min(beside_s, points_s[0] / 2) if points_s else beside_s
+    measured = sum(getattr(each, "reason", None) != OUT_OF_TIME for each in logs[-1].records)
+    if points_s and measured * COARSE_STEPS[0] < len(logs[-1].records):
+        least_s = points_s[-1] / max(measured, 1) * len(logs[-1].records) / COARSE_STEPS[0]
+    fit = int(left_s / (beside_s + least_s))
     return left_s / max(min(aim - len(logs), fit), 1) - outside_s
 
 
