@@ -60,6 +60,10 @@ _PARTS = (
 )
 """An operation, and operations of the same size that give the same result one after the other, and more."""
 
+_RUN_AHEAD = ("reduce", "broadcast")
+"""In a batch of these, ranks begin the next operation while others are still in the one before: of two ranks with Open
+MPI 4.1 both of 8 B took 0.26 µs together, each in its batch, and 0.86 µs one after the other; an allreduce 0.47 µs."""
+
 _OF_LIBRARIES = ("host", "aware", "nccl")
 """Transports whose messages a library sends, which has settings."""
 
@@ -288,8 +292,14 @@ def _by_parts(timed: Sequence[PointResult]) -> Iterator[Violation]:
     for operation, parts in _PARTS:
         for point in (each for each in timed if each.operation == operation):
             others = [known.get((point.transport, point.size_bytes, part)) for part in parts]
-            if all(others):
+            if all(others) and all(_one_by_one(each) for each in others if each and each.operation in _RUN_AHEAD):
                 yield from _compared("parts", point, join_words(parts), [each for each in others if each])
+
+
+def _one_by_one(point: PointResult) -> bool:
+    """Return whether each sample is one operation, which all ranks entered together."""
+    records: Sequence[Any] = [*point.measured.values()]
+    return all(each.entry_skew_s and each.operations_per_sample == 1 for each in records)
 
 
 def _by_size(timed: Sequence[PointResult]) -> Iterator[Violation]:
