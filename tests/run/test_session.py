@@ -150,6 +150,11 @@ def test_every_benchmark_says_how_long_it_takes(here: Callable[..., Finished], n
     assert re.match(r"volley: this takes about [1-9]", here(named(name).command, *words, "--dry-run").err)
 
 
+def test_a_long_solution_says_what_shortens_it(here: Callable[..., Finished]) -> None:
+    done = here("jacobi", "--iterations", "100000", "--dry-run")
+    assert re.match(r"volley: this takes about [\w ]+; --iterations changes that\n", done.err)
+
+
 def test_a_budget_counts_from_the_start_of_the_command(
     bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

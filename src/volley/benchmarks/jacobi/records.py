@@ -198,7 +198,7 @@ def jobs(options: JacobiOptions, context: JobContext) -> Jobs:
         nodes = len(set(options.job.hosts)) or (context.allocation.nodes if context.allocation else 1)
         expected_s = _expected_s(part, options.precision, usable_transports(plan, context), min(nodes, math.prod(each)))
         planned.append(Job(plan, measuring_s=expected_s))
-    return Jobs(tuple(planned), times=options.job.launches or 1)
+    return Jobs(tuple(planned), times=options.job.launches or 1, advice="--iterations changes that")
 
 
 def _grid(options: JacobiOptions, context: JobContext) -> Grid:
