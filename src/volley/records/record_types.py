@@ -209,7 +209,8 @@ class End(Frozen, frozen=True, kw_only=True, tag_field="record", tag="end"):
 class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="launch_times"):
     """When a launch reached each step, in seconds from the start of its launcher.
 
-    The front end writes it after the last record, when the launcher has ended.
+    The front end writes it when the next launch has begun or the run has ended: a run that was killed between two
+    launches lacks it.
     """
 
     version: Version = RECORD_VERSION
