@@ -30,8 +30,8 @@ Need = Literal[
 ]  # fmt: skip
 
 _BATCH: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
-    "slurm": ("Slurm", ("SLURM_",), "salloc {} volley doctor", {
-        "gpus": "--gpus-per-node=2", "cpus": "--ntasks=2", "memory": "--mem=8G", "time": "--time=1:00:00",
+    "slurm": ("Slurm", ("SLURM_",), "sbatch --nodes=1 --ntasks=2 {}--wrap 'volley doctor'", {
+        "gpus": "--gpus-per-node=2 ", "cpus": "", "memory": "--mem=8G ", "time": "--time=1:00:00 ",
     }),
     "pbs": ("PBS", ("PBS_",), "qsub -I -l {}", {
         "gpus": "select=1:ncpus=2:ngpus=2", "cpus": "select=1:ncpus=2", "memory": "select=1:ncpus=2:mem=8gb",
@@ -48,7 +48,8 @@ _BATCH: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
     }),
 }  # fmt: skip
 """By kind: the name, how its variables begin, a new job, and its words for more of something (sbatch(1), qsub(1B),
-bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's)."""
+bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's).  A command of salloc would run on
+the host where it is typed, and doctor look at that."""
 _WANTED = {"gpus": "GPUs", "cpus": "two CPUs", "memory": "more memory", "time": "more time"}
 OF_JOBS = tuple(prefix for _, prefixes, *_ in _BATCH.values() for prefix in prefixes)
 """How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
