@@ -154,6 +154,17 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"launcher": {"ranks": [rank(number, [2 * number, 2 * number + 1], "launcher") for number in range(2)]}},
     ),
     *(
+        (
+            "binding",
+            {
+                "launcher": {"ranks": [{**rank(0, [0], "launcher", DEVICE), "host": host}]},
+                "topology": {"places": [{"kind": "gpu", "address": DEVICE and DEVICE["pci"], "cores": "32-63"}]},
+                "settings": {"host": "node1"},
+            },
+        )
+        for host in ("node1", "another")  # of which this topology says nothing
+    ),
+    *(
         ("MPI, GPU memory", {"mpi_device": CRASHED, "stack": stack})
         for stack in ({"prepared": False}, {"mpi_source": "system", "ompi_cuda": True}, {"mpi_source": "system"})
     ),

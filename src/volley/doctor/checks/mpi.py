@@ -337,14 +337,16 @@ def binding(facts: Facts) -> DoctorFinding:
     cores = join_words(format_cpulist(rank.cores) for rank in job.ranks)
     near = {each.address: each.cores for each in facts.topology.value.places} if facts.topology.value else {}
     for rank in job.ranks if by != ["engine"] else ():
-        beside = near.get(rank.device.pci if rank.device and rank.node == 0 else "", "")
+        beside = near.get(rank.device.pci if rank.device and here and rank.host == here.host else "", "")
         its = {core for part in parse_cpulist(beside) for core in part}
         if its and its.isdisjoint(rank.cores):
             place, own = place_of(facts), format_cpulist(rank.cores)
             said = f"rank {rank.rank} runs on cores {own}, far from its GPU, which cores {beside} are near"
-            remedy = f"taskset -c {beside} volley; or bind ranks so with their launcher: {bind}"
+            remedy = "start volley without a launcher, which binds ranks near their GPUs"
             if place.batch:
-                remedy = f"ask {place.batch_name} for cores near the GPUs, {beside} here, or bind ranks so: {bind}"
+                remedy = f"ask {place.batch_name} for cores near the GPUs, {beside} here"
+                remedy += " (--gres-flags=enforce-binding)" * (place.batch == "slurm")
+            remedy += f"; or start this rank as: taskset -c {beside} volley transports"
             return warning(said, f"sched_getaffinity: {own}; local_cpulist of the GPU: {beside}", remedy)
     return good(f"cores {cores}, bound by the {join_words(by)}")
 
