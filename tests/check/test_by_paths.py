@@ -9,7 +9,7 @@ import pytest
 
 from example_records import plan, ranks, run
 from volley.check.by_paths import by_line_rate, by_paths
-from volley.check.cluster import TOGETHER
+from volley.check.cluster import TOGETHER, WINDOW
 from volley.check.findings import CheckFinding
 from volley.check.places import Names, nics_of, one_rate
 from volley.launch.cluster_map import ClusterMap
@@ -97,7 +97,7 @@ def test_the_bandwidth_of_two_nodes_is_judged_by_the_rate_of_their_rdma_devices(
 ) -> None:
     path = RunPath("host", 1 << 22, 1 << 22, 1.0, "UCX", "", [PathEnd(rank, NODES[rank], [device]) for rank in (0, 1)])
     log = RunLog(run=run(plan("rank_matrix", world_size=2, launch={"paths": msgspec.to_builtins([path])})))
-    seconds = 8 * (1 << 20) / (share * (device.rate_bits_per_s or 0))
+    seconds = 8 * WINDOW * (1 << 20) / (share * (device.rate_bits_per_s or 0))  # of a window, as in the records
     layers = ("latency, 8 B, host", "bandwidth, 1 MiB, host")
     before = [CheckFinding(status="NOT JUDGED", layer=layer, said="two nodes") for layer in layers]
     found = by_line_rate(before, log, {f"stream {TOGETHER} 2 ranks: host, 1 MiB": [seconds]})

@@ -9,7 +9,7 @@ from shlex import quote
 
 import msgspec
 
-from volley.check.cluster import BANDWIDTH_BYTES, TOGETHER
+from volley.check.cluster import BANDWIDTH_BYTES, TOGETHER, WINDOW
 from volley.check.findings import NAMED, CheckFinding
 from volley.check.machine import OF_LINE_RATE
 from volley.check.places import Names
@@ -76,7 +76,7 @@ def by_line_rate(
         seconds = times.get(f"stream {TOGETHER} 2 ranks: {transport}, {size}")
         ends = [end for path in paths_of.get(transport, ()) for end in path.ends]
         rate = min((sum(each.rate_bits_per_s or 0 for each in end.devices if each.rdma) for end in ends), default=0)
-        share = 8 * BANDWIDTH_BYTES / median(seconds) / rate if seconds and rate else 0.0
+        share = 8 * WINDOW * BANDWIDTH_BYTES / median(seconds) / rate if seconds and rate else 0.0
         if finding.status != "NOT JUDGED" or share < OF_LINE_RATE:
             yield finding
             continue

@@ -48,8 +48,8 @@ _BATCH: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
     }),
 }  # fmt: skip
 """By kind: the name, how its variables begin, a new job, and its words for more of something (sbatch(1), qsub(1B),
-bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's).  A command of salloc would run on
-the host where it is typed, and doctor look at that."""
+bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's).  A command of salloc runs on the
+host where it is typed, which is not that of the job."""
 _WANTED = {"gpus": "GPUs", "cpus": "two CPUs", "memory": "more memory", "time": "more time"}
 OF_JOBS = tuple(prefix for _, prefixes, *_ in _BATCH.values() for prefix in prefixes)
 """How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
