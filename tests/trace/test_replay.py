@@ -63,6 +63,17 @@ def test_the_program_of_a_replay_has_every_message_and_collective(known: Path) -
         assert program.recorded[name][0] == counted[name].calls
 
 
+def test_a_replay_has_small_tags_on_every_mpi(known: Path) -> None:
+    trace = read_trace(str(known))
+    for rank in trace.ranks:
+        rank.events["tag"][rank.events["tag"] == 7] = 2**31 - 1  # MPI_TAG_UB of Open MPI
+    program = build(trace, resolve(trace))
+    steps = replayed_sides(program.words, ranks=2)
+    tags = {program.words[side + 1] for side in chain.from_iterable(chain.from_iterable(steps))}
+    assert tags == set(range(5))  # of 7, 1, 2, 3 and 9
+    assert program.left_out == {}
+
+
 def test_buffers_that_overlap_still_do() -> None:
     places = _Places([(1000, 100), (1050, 100), (5000, 10), (1000, 4)])
     assert places.of(1050) - places.of(1000) == 50

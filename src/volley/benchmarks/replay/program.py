@@ -143,6 +143,8 @@ class _Builder:
         self._names: dict[str, int] = {}
         self._comms: dict[int, int] = {}
         """The communicators that are used: their number in the replay, by that in the trace."""
+        self._tags: dict[int, int] = {}
+        """Those of messages, in the same way: the largest tag of one MPI is too large for another."""
         whole = (group for group in calls.collectives if self._is_whole(group))
         self._whole = {id(each): group for group in whole for each in group.values()}
         """The operations of all ranks that belong to one, by its identity."""
@@ -339,7 +341,8 @@ class _Builder:
         if mine.match:
             seed = self._seed((mine.match, mine) if arrives else (mine, mine.match), arrives=arrives)
         address = mine.source.buffer + self._apart.get(id(mine), 0)
-        return peer, max(mine.tag, 0), mine.nbytes, address, seed, sent, self._on_device(mine)
+        tag = self._tags.setdefault(mine.tag, len(self._tags))
+        return peer, tag, mine.nbytes, address, seed, sent, self._on_device(mine)
 
     def _on_device(self, mine: Operation) -> int:
         """Return 1 if the buffer is in GPU memory, else 0."""
