@@ -365,12 +365,13 @@ def test_what_a_budget_left_out_is_measured_by_the_command_without_it() -> None:
     assert many.endswith(": volley message-rate -t a,b --launches 6")
 
 
-@pytest.mark.parametrize(("asked", "said"), [([], 6), ([["--launches", "3"]], 3)])
-def test_one_command_measures_what_a_budget_left_out_of_one_launch(asked: list[list[str]], said: int) -> None:
+@pytest.mark.parametrize(("asked", "launches", "said"), [([], 1, 6), ([], 3, 6), ([["--launches", "3"]], 1, 3)])
+def test_one_command_measures_what_a_budget_left_out(asked: list[list[str]], launches: int, said: int) -> None:
     """Points, launches, and what a second launch would say of the first."""
     records = [pingpong([1e-6, 2e-6] * 9), pingpong(size=16, status="skipped", reason=OUT_OF_TIME)]
-    only_one = log(*records, the_plan=plan(launch={"asked": [*asked, ["--budget", "2"]]}))
-    only_one.launches_without_time = 2 * bool(asked)
+    the_plan = plan(launch={"asked": [*asked, ["--budget", "2"]]})
+    logs = [log(*records, the_plan=the_plan) for _ in range(launches)]
+    logs[-1].launches_without_time = 2 * bool(asked)
     text = io.StringIO()
-    render([only_one], BENCHMARKS, "table", text, details=Details(full=True))
+    render(logs, BENCHMARKS, "table", text, details=Details(full=True))
     assert re.findall("--launches.*", text.getvalue()) == [f"--launches {said}{' makes all of them' if asked else ''}"]

@@ -28,7 +28,7 @@ from volley.records.run_log import RunLog
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough
 from volley.text import count, did_you_mean, escape_controls, join_few, join_words
-from volley.units import format_sig, round_up
+from volley.units import format_sig
 
 if TYPE_CHECKING:
     from volley.launch.engine import About
@@ -134,8 +134,7 @@ class LaunchCount:
         if done is None and before_s + launch_s > self.time_s:
             made = _too_long(launch_s, self.time_s)
         sizes = f" of {format_sig(whole_s, 2)} s for all sizes" if whole_s > launch_s else ""
-        budget = round_up((before_s + FIRST_LOOK * max(launch_s, whole_s)) * 1.1)
-        return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write --budget {budget}"
+        return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write --launches {FIRST_LOOK} instead of --budget"
 
 
 @dataclass(frozen=True)

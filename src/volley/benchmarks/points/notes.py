@@ -84,7 +84,7 @@ def notes_of(result: ResultSeries[Any], doubts: Iterable[Note] = ()) -> Iterator
         result.series,
         by_transport(point for point in points if point.time),
         failed=(f"{point.place}: {failure(point)}" for point in points if point.status == "failed"),
-        missing=skipped(by_name(points), plan, whole=len(logs) == 1),
+        missing=skipped(by_name(points), plan, whole=len(logs) < FIRST_LOOK),
         doubts=doubts,
     )
 
@@ -325,7 +325,8 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     launches = launches_of(missed)
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     more = max(FIRST_LOOK, 2 * launches)
-    left_out = launches == 1 and any(point.reason == OUT_OF_TIME for point in points)  # which more launches measure
+    # Where a budget left out points and launches, one command measures them and this one again.
+    left_out = launches < FIRST_LOOK and any(point.reason == OUT_OF_TIME for point in points)
     command = again([worst], plan, size=True, launches=more) if more <= FEASIBLE and not left_out else ""
     found, factor, unit = worst.first_column
     if found and found.widened:
