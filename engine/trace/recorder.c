@@ -454,7 +454,7 @@ struct known {
 static struct known known[MOST_COMMS];  // by hash
 static struct known* last_comm = known;
 
-static uint32_t hash(Word word) { return (uint32_t)(((uint64_t)word >> 2) * 0x9e3779b97f4a7c15u >> 40); }
+static uint32_t hash(Word word) { return (uint32_t)((uint64_t)word * 0x9e3779b97f4a7c15u >> 40); }
 
 static uint32_t keep_words(const uint64_t* from, uint32_t n) {
   if (header->words + n > header->most_words) return UINT32_MAX;
