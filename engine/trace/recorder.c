@@ -95,7 +95,8 @@
   PAIRED(X, reduce_scatter, Reduce_scatter, 7, ALIKE, .counts = 1, .comm = 6) \
   PAIRED_SIZED(X, reduce_scatter_block, Reduce_scatter_block, 7, ALIKE, .comm = 6) \
   PAIRED_SIZED(X, scan, Scan, 7, ALIKE, .comm = 6) PAIRED_SIZED(X, exscan, Exscan, 7, ALIKE, .comm = 6) \
-  X(Comm_dup, MAKER, .comm = 1, .made = 2) X(Comm_dup_with_info, MAKER, .comm = 1, .made = 3) \
+  X(Comm_dup, MAKER, .comm = 1, .made = 2) X(Comm_idup, MAKER, .comm = 1, .made = 2) \
+  X(Comm_dup_with_info, MAKER, .comm = 1, .made = 3) \
   X(Comm_split, MAKER, .comm = 1, .made = 4) X(Comm_split_type, MAKER, .comm = 1, .made = 5) \
   X(Comm_create, MAKER, .comm = 1, .made = 3) X(Comm_create_group, MAKER, .comm = 1, .made = 4) \
   X(Comm_create_from_group, MAKER, .made = 5) X(Intercomm_create_from_groups, MAKER, .made = 8) \
@@ -106,7 +107,7 @@
   X(Comm_free, FREE, .request = 1) X(Comm_disconnect, FREE, .request = 1) X(Type_free, TYPE_FREE) \
   OTHERS(X)
 #define OTHERS(X) \
-  X(Finalize) X(Abort) X(Comm_idup) X(Accumulate) X(Comm_accept) X(Comm_connect) X(Comm_join) X(Comm_spawn) \
+  X(Finalize) X(Abort) X(Accumulate) X(Comm_accept) X(Comm_connect) X(Comm_join) X(Comm_spawn) \
   X(Comm_spawn_multiple) X(Compare_and_swap) X(Fetch_and_op) X(File_close) X(File_iread) X(File_iread_all) \
   X(File_iread_at) X(File_iread_at_all) X(File_iread_shared) X(File_iwrite) X(File_iwrite_all) X(File_iwrite_at) \
   X(File_iwrite_at_all) X(File_iwrite_shared) X(File_open) X(File_preallocate) X(File_read) X(File_read_all) \
@@ -479,12 +480,13 @@ static int* members_of(Word comm, int size) {
   return ranks;
 }
 
-static void describe_comm(struct known* its) {
+// It has the members of `like`.
+static void describe_comm(struct known* its, Word like) {
   struct comm* const entry = &comms[its->id];
   int size = 0, inter = 0;
-  CALL_MPI(Comm_size, its->handle, &size);
-  CALL_MPI(Comm_test_inter, its->handle, &inter);
-  its->members = inter ? NULL : members_of(its->handle, size);
+  CALL_MPI(Comm_size, like, &size);
+  CALL_MPI(Comm_test_inter, like, &inter);
+  its->members = inter ? NULL : members_of(like, size);
   its->size = (uint32_t)size;
   bool all = size == header->size && its->members != NULL;
   for (int i = 0; all && i < size; ++i) all = its->members[i] == i;
@@ -496,13 +498,13 @@ static void describe_comm(struct known* its) {
     for (int i = 0; i < size; ++i) words[entry->list + (uint32_t)i] = (uint64_t)its->members[i];
 }
 
-// The communicator of a handle; it is new where `made` says so, and else where nobody told of it.
-static struct known* comm_of(Word handle, bool made) {
-  if (LIKELY(last_comm->handle == handle && !made)) return last_comm;
+// The communicator of a handle. It is new where `like` is not 0, and where nobody told of it.
+static struct known* comm_of(Word handle, Word like) {
+  if (LIKELY(last_comm->handle == handle && !like)) return last_comm;
   struct known* its = &known[hash(handle) % MOST_COMMS];
   for (int i = 0; i < MOST_COMMS && its->handle != 0 && its->handle != handle; ++i)
     its = its == known + MOST_COMMS - 1 ? known : its + 1;
-  if (its->handle != handle || made) {
+  if (its->handle != handle || like) {
     if (header->comms + 1 >= MOST_COMMS) {  // one place stays free for the hash
       static struct known lost = {.id = UINT16_MAX};
       lost.handle = handle;
@@ -511,7 +513,7 @@ static struct known* comm_of(Word handle, bool made) {
     free(its->members);
     its->handle = handle;
     its->id = (uint16_t)header->comms++;
-    describe_comm(its);
+    describe_comm(its, like ? like : handle);
   }
   return last_comm = its;
 }
@@ -714,7 +716,7 @@ static void look_at_requests(struct event* e, struct call* call) {
 static void describe(struct event* e, struct call* call) {
   const struct row* const row = call->row;
   if (row->comm) {
-    call->comm = comm_of(handle_in(ARGUMENT(comm)), false);
+    call->comm = comm_of(handle_in(ARGUMENT(comm)), 0);
     e->comm = call->comm->id;
   }
   const bool source = row->source;
@@ -864,7 +866,9 @@ static void learn(struct call* call) {
       const Word handle = handle_at(ARGUMENT(made), 0);
       // What makes communicators for some gives a null handle to the others.
       const bool none = handle == 0 || is_null(handle, "ompi_mpi_comm_null", 0x04000000, 0x100);
-      if (!none) e->buffer2 = comm_of(handle, true)->id;
+      // What MPI_Comm_idup makes may not be asked before it is complete.
+      const Word like = row == &rows[ID_Comm_idup] ? call->comm->handle : handle;
+      if (!none) e->buffer2 = comm_of(handle, like)->id;
       break;
     }
     case FREE:
@@ -1037,7 +1041,7 @@ static Word initialise(const char* name, Word a, Word b, Word wanted, Word given
   CALL_MPI(Comm_rank, abi.world, &header->rank);
   CALL_MPI(Comm_size, abi.world, &header->size);
   if (!add_partners()) return result;
-  comm_of(abi.world, true);
+  comm_of(abi.world, abi.world);
   mine.slot->since = ticks();
   header->state = RUNNING;
   recording = true;

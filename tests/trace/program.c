@@ -202,6 +202,20 @@ static void large(void) {
   MPI_Send(&rank, 1, three, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
 }
 
+// Two communicators, of which each rank uses another one first.
+static void idup(void) {
+  int data[2] = {0};
+  MPI_Comm made[2];
+  MPI_Request requests[2];
+  for (int i = 0; i < 2; ++i) MPI_Comm_idup(MPI_COMM_WORLD, &made[i], &requests[i]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < 2; ++i) {
+    const int which = rank == 0 ? i : 1 - i;
+    if (rank == 0) MPI_Send(data, 1 + which, MPI_INT, 1, 0, made[which]);
+    if (rank == 1) MPI_Recv(data, 2, MPI_INT, 0, 0, made[which], MPI_STATUS_IGNORE);
+  }
+}
+
 // The rank sleeps before each step: the others wait for it.
 static void late(int sleeper) {
   double a[8] = {0}, b[8] = {0};
@@ -223,5 +237,6 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "mixed") == 0) mixed((unsigned)number);
   if (strcmp(mode, "late") == 0) late(number);
   if (strcmp(mode, "large") == 0) large();
+  if (strcmp(mode, "idup") == 0) idup();
   MPI_Finalize();
 }

@@ -72,6 +72,14 @@ def test_a_type_of_more_than_2_gib_has_its_size(program: Path, tmp_path: Path) -
     assert read_trace(str(trace)).totals["Send"].bytes == 3 << 30
 
 
+def test_communicators_of_comm_idup_are_told_apart_whichever_is_used_first(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    assert volley("record", "-o", str(trace), "--", *mpirun(2, program, "idup"))[0] == 0
+    calls = resolve(read_trace(str(trace)))
+    sent, received = (rank.operations for _, rank in sorted(calls.ranks.items()))
+    assert [each.match for each in sent] == received[::-1]
+
+
 def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -> None:
     trace = tmp_path / "t"
     code, _, err = volley("record", "-o", str(trace), "--events", "20", "--", *mpirun(2, program, "known"))
