@@ -55,6 +55,7 @@ def links(name: str, *each: tuple[int, int]) -> list[dict[str, Any]]:
 UNMAPPED = {"node": "ok", "module": "2.4", "library": "2.4", "mapped": False, "map_error": "gdr_map failed with 22"}
 CRASHED = {"complete": False, "status": 139, "reason": "SIGSEGV", "points": []}
 
+HANGS = {"complete": False, "reason": "it hangs", "points": []}
 BY_RDMA = [{"rank": number, "host": host, "devices": [MLX5]} for number, host in enumerate("ab")]
 
 
@@ -141,6 +142,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         for error in ("Network is unreachable", "timed out", "Operation not permitted", "Too many open files")
     ),
     ("driver's errors", {"driver": {"xids_unread": ""}}),
+    *(
+        ("ports", {"hosts": hosts(HANGS, b={"reached": {"a 192.0.2.1": f"port 7: {said}"}})})
+        for said in ("timed out", *(f"it opens, but data does not cross: {end}" for end in ("timed out", "reset")))
+    ),
     ("hard limits", {"limits": {"low": ["ulimit -Hn 1000"]}}),
     ("GDRCopy", {"gdrcopy": UNMAPPED}),
     ("MPI library", {"stack": {"other_mpirun": "/usr/bin/mpirun"}}),

@@ -116,13 +116,15 @@ def ports(facts: Facts) -> DoctorFinding:
             if any(answer.endswith(", ok") for answer in answers):
                 continue
             evidence, place = f"connect on {host.name}: {join_words(answers)}", place_of(facts)
-            if any("data does not cross" in answer for answer in answers):
-                said = f"{host.name} connects to {name}, but data does not cross: the MTU of the path is smaller"
+            if any(answer.endswith("data does not cross: timed out") for answer in answers):
+                said = f"{host.name} connects to {name}, but data does not cross: the MTU of the path may be smaller"
                 remedy = place.admin(
                     "on both hosts: ip link; {sudo}ip link set dev NAME mtu 1500, or jumbo frames on every switch"
                 )
                 return broken(said, evidence, remedy, (_JOB,))
             said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
+            if any("data does not cross" in answer for answer in answers):
+                said = f"{host.name} connects to {name}, but something ends the connection, such as a firewall"
             remedy = place.admin(
                 f"open {which} between {quote(host.name)} and {quote(name)} in the firewall of {quote(name)}"
             )
