@@ -375,3 +375,16 @@ def test_one_command_measures_what_a_budget_left_out(asked: list[list[str]], lau
     text = io.StringIO()
     render(logs, BENCHMARKS, "table", text, details=Details(full=True))
     assert re.findall("--launches.*", text.getvalue()) == [f"--launches {said}{' makes all of them' if asked else ''}"]
+
+
+@pytest.mark.parametrize("spread_ns", [6.0, 60.0])
+def test_launches_on_two_sides_of_a_step_of_the_clock_are_no_groups(spread_ns: float) -> None:
+    """Single exchanges of 0.13 µs in launches that differ little, read from a clock with steps of 10 ns."""
+    dice = random.Random(3)
+    logs = []
+    for launch in range(8):
+        usual_ns = 133 if launch % 2 else 138  # of the first more samples are rounded down
+        read_s = [1e-8 * round(dice.gauss(usual_ns, spread_ns) / 10) for _ in range(600)]
+        logs.append(log(pingpong([each for each in read_s if each > 0])))
+    (series,) = results(logs)
+    assert [point.groups for point in series.points] == [()]

@@ -193,32 +193,33 @@ def above_of_many(quotients: Sequence[Estimate], value: float) -> list[bool]:
     ]
 
 
-def groups(medians: Mapping[int, float]) -> tuple[Group, ...]:
+def groups(medians: Mapping[int, float], step: float = 0.0) -> tuple[Group, ...]:
     """Return the groups into which launches fall, by rising value; none where they are one.
 
     On a logarithmic scale launches are two groups where the widest gap between neighbours, with ``SMALLEST_GROUP`` of
-    them on either side, is more than 1 + 300 / n² times as wide as either side, and more than ``GROUPS_APART``.  Each
-    side is looked at again.  The factor (9.3 for six launches, 1.75 for 20) was fitted to simulated launches: of one
-    group, at most one point in five hundred is called two if logarithms are normal, Laplace or uniform, and one in two
-    hundred if they are exponential (docs/method/coverage.md).
+    them on either side, is more than 1 + 300 / n² times as wide as either side, more than ``GROUPS_APART``, and more
+    than one ``step`` of the clock, where that shows.  Each side is looked at again.  The factor (9.3 for six launches,
+    1.75 for 20) was fitted to simulated launches: of one group, at most one point in five hundred is called two if
+    logarithms are normal, Laplace or uniform, and one in two hundred if they are exponential (docs/method/coverage.md).
     """
     ordered = sorted(medians, key=lambda launch: medians[launch])
-    parts = _split(ordered, medians)
+    parts = _split(ordered, medians, 1.5 * step)
     if len(parts) == 1:
         return ()
     return tuple(Group(median([medians[launch] for launch in part]), tuple(sorted(part))) for part in parts)
 
 
-def _split(ordered: Sequence[int], medians: Mapping[int, float]) -> list[Sequence[int]]:
+def _split(ordered: Sequence[int], medians: Mapping[int, float], apart: float) -> list[Sequence[int]]:
     count = len(ordered)
     if count < GROUPS_FROM:
         return [ordered]
     at = [math.log(medians[launch]) for launch in ordered]
     cut = max(range(SMALLEST_GROUP, count - SMALLEST_GROUP + 1), key=lambda place: at[place] - at[place - 1])
     gap, side = at[cut] - at[cut - 1], max(at[cut - 1] - at[0], at[-1] - at[cut])
-    if gap <= GROUPS_APART or gap <= (1 + 300 / count**2) * side:
+    one_step = medians[ordered[cut]] - medians[ordered[cut - 1]] < apart
+    if one_step or gap <= GROUPS_APART or gap <= (1 + 300 / count**2) * side:
         return [ordered]
-    return [*_split(ordered[:cut], medians), *_split(ordered[cut:], medians)]
+    return [*_split(ordered[:cut], medians, apart), *_split(ordered[cut:], medians, apart)]
 
 
 def enough(estimates: Iterable[Estimate], asked: float) -> bool:

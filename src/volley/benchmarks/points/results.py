@@ -17,7 +17,7 @@ from volley.machine.line_rate import LineRate
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.statistics.curves import Crossover, Fit, Order, crossovers, fit, half_bandwidth
-from volley.statistics.estimates import Estimate, drift, median, outliers, percentile
+from volley.statistics.estimates import Estimate, clock_step, drift, median, outliers, percentile
 from volley.statistics.launches import Group, Repeated, groups, ratio
 from volley.text import grouped
 from volley.units import format_sig, format_size
@@ -207,7 +207,11 @@ class PointResult:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups into which the launches fall; empty if they form one."""
-        return groups(self.repeated.medians) if self.repeated else ()
+        medians = self.repeated.medians if self.repeated else {}
+        if found := groups(medians):
+            step_s = max(clock_step(sorted(point.times_s)) for point in self.measured.values())
+            found = groups(medians, step_s) if step_s else found
+        return found
 
     @property
     def of_line_rate(self) -> Estimate | None:
