@@ -406,4 +406,4 @@ def _nothing_in_common(first: Side, second: Side) -> str:
         f"{side.name} has {join_few([place_name(*key[1:]) for key in _only(side.observed.rows, {})], 3)}"
         for side in (first, second)
     ]
-    return f"the runs have no point in common ({'; '.join(series)}): measure the same sizes on the same transports"
+    return f"the runs have no point in common ({'; '.join(series)}): measure the same sizes in the same way"
