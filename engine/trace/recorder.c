@@ -393,12 +393,26 @@ static bool several;  // threads call MPI at the same time
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t sample_every;  // ticks
 
+static pthread_key_t at_thread_end;
+
+static void leave_thread(void* its) {
+  (void)its;
+  if (mine.schedstat >= 0) close(mine.schedstat);
+  free(mine.handles);
+  free(mine.statuses);
+  mine.schedstat = -1;  // other destructors may call MPI
+  mine.handles = NULL;
+  mine.statuses = NULL;
+  mine.room = 0;
+}
+
 static void enter_thread(void) {
   const uint64_t n = header->threads < THREADS ? header->threads++ : THREADS - 1;
   mine.number = (int)n;
   mine.slot = &threads[n];
   mine.slot->id = (uint32_t)syscall(SYS_gettid);
   mine.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  pthread_setspecific(at_thread_end, &mine);
 }
 
 // Functions of the CUDA driver API, if the program has loaded it; those of the GPU until it is known.
@@ -1023,6 +1037,7 @@ static Word initialise(const char* name, Word a, Word b, Word wanted, Word given
     abort();
   }
   if (inside || header != NULL || !open_file()) return call(a, b, wanted, given);
+  pthread_key_create(&at_thread_end, leave_thread);
   know_clock();
   know_interface();
   compare_clocks(&header->tick0, &header->ns0);

@@ -59,6 +59,29 @@ int main(void) {
 }
 """
 
+ONE_BY_ONE = """
+#include <mpi.h>
+#include <pthread.h>
+#include <unistd.h>
+static void* work(void* x) {
+  MPI_Send(x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+  return 0;
+}
+int main(void) {
+  int level, x = 0;
+  pthread_t thread;
+  MPI_Init_thread(0, 0, MPI_THREAD_MULTIPLE, &level);
+  const int before = dup(0);
+  for (int i = 0; i < 100; ++i) {
+    pthread_create(&thread, 0, work, &x);
+    pthread_join(thread, 0);
+  }
+  const int more = dup(0) - before;
+  MPI_Finalize();
+  return more != 1;
+}
+"""
+"""Its status says whether more files are open than before."""
 UNUSED = """
 #include <mpi.h>
 int main(void) {
@@ -125,6 +148,13 @@ def test_calls_of_several_threads_are_all_counted(mpi: str, tmp_path: Path) -> N
     trace = read_trace(str(recorded(tmp_path, mpi, "mpicc", source, "-lpthread")))
     assert {name: trace.totals[name].calls for name in ("Send", "Recv")} == {"Send": 400, "Recv": 400}
     assert unmatched(resolve(trace)) == 0
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_threads_that_have_ended_leave_no_open_file(mpi: str, tmp_path: Path) -> None:
+    source = tmp_path / "p.c"
+    source.write_text(ONE_BY_ONE)
+    assert read_trace(str(recorded(tmp_path, mpi, "mpicc", source, "-lpthread"))).totals["Send"].calls == 200
 
 
 def test_types_that_mpi_does_not_look_at_may_be_null_and_a_handle_may_come_again(tmp_path: Path) -> None:
