@@ -206,7 +206,7 @@ def test_settings_for_ranges_of_sizes_become_rules(tmp_path: Path) -> None:
     names = {"use_dynamic_rules": "1", "dynamic_rules_filename": str(rules)}
     assert made.variables == {"A": "1", **{f"OMPI_MCA_coll_tuned_{name}": value for name, value in names.items()}}
     assert rules.read_text("utf-8") == (
-        "1 # collectives\n2 # allreduce\n2 # numbers of ranks\n4 # ranks\n"
+        "1 # collectives\n2 # allreduce\n3 # numbers of ranks\n1 # ranks and more\n1 # size\n0 0 0 0\n4 # ranks\n"
         "5 # sizes: from this many bytes, algorithm, fan-out, segment\n"
         "0 0 0 0\n8 3 0 0\n1025 0 0 0\n65536 4 0 0\n65537 0 0 0\n5 # ranks and more\n1\n0 0 0 0\n"
     )

@@ -135,8 +135,8 @@ def write_rules(rules: Sequence[SizeRule], folder: Path, ranks: int, library: st
 def coll_tuned(rules: Sequence[SizeRule], ranks: int) -> str:
     """Return the rules of coll/tuned for this number of ranks; 0 is the algorithm that Open MPI would take.
 
-    A rule holds from its number of ranks, and from its size, up to the next (ompi/mca/coll/tuned,
-    coll_tuned_dynamic_file.c).
+    A rule holds from its number of ranks, and from its size, up to the next; the first one also for fewer ranks
+    (ompi/mca/coll/tuned, coll_tuned_dynamic_file.c and coll_tuned_dynamic_rules.c).
     """
     found = [(operation, list(those)) for operation, those in groupby(rules, key=lambda rule: rule.operation)]
     lines = [f"{len(found)} # collectives"]
@@ -146,7 +146,8 @@ def coll_tuned(rules: Sequence[SizeRule], ranks: int) -> str:
             if sizes and sizes[-1][0] == rule.first_bytes:
                 sizes.pop()
             sizes += [(rule.first_bytes, rule.candidate.value), (rule.last_bytes + 1, "0")]
-        lines += [f"{_OPEN_MPI_IDS[operation]} # {operation}", "2 # numbers of ranks"]
+        lines += [f"{_OPEN_MPI_IDS[operation]} # {operation}", "3 # numbers of ranks", "1 # ranks and more"]
+        lines += ["1 # size", "0 0 0 0"]
         lines += [f"{ranks} # ranks", f"{len(sizes)} # sizes: from this many bytes, algorithm, fan-out, segment"]
         lines += [f"{size} {algorithm} 0 0" for size, algorithm in sizes]
         lines += [f"{ranks + 1} # ranks and more", "1", "0 0 0 0"]
