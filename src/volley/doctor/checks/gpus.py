@@ -82,7 +82,7 @@ def devices(facts: Facts) -> DoctorFinding:
     if cuda.status:
         said = f"{cuda.status_name} ({cuda.status})"
         evidence, remedy = f"{cuda.failed_call}: {said}", _end_of(cuda.status, facts)
-        why = ": the NVSwitches, or this machine's partition of them, are not set up"
+        why = ", as where NVSwitches, or this machine's partition of them, are not set up"
         return broken(f"CUDA does not start: {said}{why if cuda.status == _NOT_READY else ''}", evidence, remedy)
     if len({device.pci for device in cuda.devices}) < on_bus:
         return _hidden_gpus(facts, len(cuda.devices), on_bus)
@@ -97,6 +97,7 @@ def _end_of(status: int, facts: Facts) -> str:
     if status == _NOT_READY:
         where = "; in a virtual machine, the host or a service VM may have to start it" if place.virtual else ""
         start = "{sudo}systemctl enable --now nvidia-fabricmanager; it must be of the driver's version"
+        start += "; with confidential computing, {sudo}nvidia-smi conf-compute -srs 1"
         return place.admin(f"{start}{where}", "all processes of its GPUs")
     if status == _TWO_VERSIONS:
         compatible = "compat" in facts.environment.get("LD_LIBRARY_PATH", "")
