@@ -466,6 +466,7 @@ struct known {
   uint32_t size;
   int* members;  // NULL: two groups, or no memory
 };
+enum { FREED = -1 };                    // as a handle
 static struct known known[MOST_COMMS];  // by hash
 static struct known* last_comm = known;
 
@@ -512,14 +513,21 @@ static void describe_comm(struct known* its, Word like) {
     for (int i = 0; i < size; ++i) words[entry->list + (uint32_t)i] = (uint64_t)its->members[i];
 }
 
+// Where a communicator is, or can be put. One that was freed leaves its place to another, which others may follow.
+static struct known* place_of(Word handle) {
+  struct known* its = &known[hash(handle) % MOST_COMMS];
+  struct known* freed = NULL;
+  for (; its->handle != 0 && its->handle != handle; its = its == known + MOST_COMMS - 1 ? known : its + 1)
+    if (its->handle == FREED && freed == NULL) freed = its;
+  return its->handle == 0 && freed != NULL ? freed : its;
+}
+
 // The communicator of a handle. It is new where `like` is not 0, and where nobody told of it.
 static struct known* comm_of(Word handle, Word like) {
   if (LIKELY(last_comm->handle == handle && !like)) return last_comm;
-  struct known* its = &known[hash(handle) % MOST_COMMS];
-  for (int i = 0; i < MOST_COMMS && its->handle != 0 && its->handle != handle; ++i)
-    its = its == known + MOST_COMMS - 1 ? known : its + 1;
+  struct known* const its = place_of(handle);
   if (its->handle != handle || like) {
-    if (header->comms + 1 >= MOST_COMMS) {  // one place stays free for the hash
+    if (header->comms + 1 >= MOST_COMMS) {  // one place stays empty for the hash
       static struct known lost = {.id = UINT16_MAX};
       lost.handle = handle;
       return &lost;
@@ -885,11 +893,14 @@ static void learn(struct call* call) {
       if (!none) e->buffer2 = comm_of(handle, like)->id;
       break;
     }
-    case FREE:
-      if (last_comm->handle == (Word)e->buffer2) last_comm = known + hash(0) % MOST_COMMS;
-      for (struct known* its = known; its < known + MOST_COMMS; ++its)
-        if (its->handle == (Word)e->buffer2) its->handle = -1;  // its place stays taken: others may follow it
+    case FREE: {
+      struct known* const its = place_of((Word)e->buffer2);
+      if (its->handle != (Word)e->buffer2) break;
+      free(its->members);
+      its->members = NULL;
+      its->handle = FREED;
       break;
+    }
     case TYPE_FREE: memset(sizes, 0, sizeof sizes); break;  // handles are used again
     default: break;
   }
