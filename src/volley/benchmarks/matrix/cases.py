@@ -21,7 +21,7 @@ from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
 from volley.records.record_types import Mismatch, Rank, Status
 from volley.records.run_log import RunLog
-from volley.statistics.launches import of_observations
+from volley.statistics.launches import of_observations, stricter
 from volley.statistics.two_runs import Booleans, Floats, Integers, medians_of
 from volley.text import grouped
 from volley.units import format_size
@@ -367,7 +367,9 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
     comparison, first = slow_pairs.compare(times_s, kinds_of), rows[0]
     good = [cell for cell in cells.values() if cell.status == "ok"]
     least_s, _ = slow_pairs.matrix_of({pair: low_s for pair, (_, low_s) in combined.items() if low_s}, kinds)
-    certain = comparison.slow & (comparison.ratios * least_s / times_s > slow_pairs.FLAG_FROM)  # the whole interval
+    # The whole interval, as wide as it must be for all pairs together.
+    width = np.log(times_s / least_s) * stricter(int(np.count_nonzero(~np.isnan(comparison.ratios))))
+    certain = comparison.slow & (np.log(comparison.ratios / slow_pairs.FLAG_FROM) > width)
     slow = replace(comparison, ratios=np.where(certain, comparison.ratios, np.minimum(comparison.ratios, 1.0)))
     square, count = kinds_of.firsts == kinds_of.second_ends, len(kinds_of.firsts)
     return GpuMatrixCase(
