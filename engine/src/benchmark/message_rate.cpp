@@ -68,7 +68,12 @@ class PairsControl final : public GroupControl {
         backoff_(context, watchdog),
         traffic_(traffic),
         sends_in_(traffic.first_pair(all.self, false)),
-        receives_in_(traffic.first_pair(all.self, true)) {}
+        receives_in_(traffic.first_pair(all.self, true)),
+        first_pairs_(static_cast<std::size_t>(all.size())) {
+    for (int pair = traffic.most(); pair-- > 0;) {
+      for (const int rank : traffic.ends(pair)) first_pairs_[static_cast<std::size_t>(rank)] = pair;
+    }
+  }
 
   // Messages of two senders have different contents; those that arrive at one rank differ by their places in the pass.
   [[nodiscard]] int sends() const override { return 2 * sender_of(pair()) + (sends_in_ < 0 ? 1 : 0); }
@@ -78,11 +83,8 @@ class PairsControl final : public GroupControl {
 
   [[nodiscard]] Elapsed elapsed(const Span& mine) override {
     if (!active_) backoff_.receive(0, end_tag);
-    if (leads()) {
-      const std::vector<int> busy = traffic_.ranks_of(pairs_);
-      for (const int rank : traffic_.ranks_of(traffic_.most())) {
-        if (std::ranges::count(busy, rank) == 0) send_text("", rank, end_tag, world_);
-      }
+    for (int rank = 1; leads() && rank < group_.size(); ++rank) {
+      if (first_pairs_[static_cast<std::size_t>(rank)] >= pairs_) send_text("", rank, end_tag, world_);
     }
     const bool counts = active_ && sends_in_ >= 0;
     const Entries senders = entries(mine, counts);
@@ -109,6 +111,7 @@ class PairsControl final : public GroupControl {
   BackoffWait backoff_;
   const Traffic traffic_;
   const int sends_in_, receives_in_;  // the first pair in which this rank does so; -1: none
+  std::vector<int> first_pairs_;      // of all ranks
   int pairs_ = 0;
   bool active_ = false;
 };
