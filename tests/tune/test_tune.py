@@ -434,6 +434,10 @@ def test_an_allreduce_that_takes_longer_than_its_parts() -> None:
         long, plan("collective", options=CollectivePlan(operations=["allreduce"], cold_cache=True))
     )
     assert found.command == "volley tune collective --operation allreduce -t host --cold-cache"
+    asked = [["--hosts", "a,b"], ["--launches", "6"], ["--mpi", "mpich"]]
+    (again,) = findings.violations(slow, plan("collective", launch={"asked": asked}))
+    assert again.command == "volley tune collective --operation allreduce -t host --hosts a,b --mpi mpich"
+    assert tune.COMMAND.parse(again.command.split()[2:]).job.hosts == ("a", "b")
     assert "--cold-cache" in tune.COMMAND.parse(found.command.split()[2:]).words()
     parts = (("allreduce", 8, 3e-5), ("reduce", 8, 5e-6), ("broadcast", 8, 5e-6))
     (found,) = findings.violations(points(*parts), None)

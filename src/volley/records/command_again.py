@@ -84,6 +84,16 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     )
 
 
+_OF_RANKS = ("--hosts", "--gpus", "--share-gpu", "--gpu-after-init", "--mpi", "--launcher", "--launcher-arg")
+"""Options that say where ranks are started, and with what."""
+
+
+def of_ranks(command: str, plan: Plan | None, names: Sequence[str] = _OF_RANKS) -> str:
+    """Return another command with those options of the run that say where its ranks were, and with what."""
+    its = (word for words in options_given(plan) if words[0] in names for word in written(words))
+    return " ".join([command, *map(shlex.quote, its)])
+
+
 def launches_named(plan: Plan | None) -> int:
     """Return the number of launches that the command names, with a budget or without; 0 if it names none."""
     given = {words[0]: words[1:] for words in options_given(plan)}

@@ -19,7 +19,7 @@ import msgspec
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport
 from volley.document import part_of
 from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
-from volley.records.command_again import command_again
+from volley.records.command_again import command_again, of_ranks
 from volley.records.plan import Plan
 from volley.report.cells import bounds_of, digits_cell, launches_of
 from volley.report.model import Note, finding
@@ -40,6 +40,7 @@ at 128 MiB, which take 0.28 ms (docs/method/comparing.md)."""
 
 _LOOK_AT = {"aware": "volley doctor", "nccl": "volley tune pingpong -t nccl"}
 """What helps a transport far below the line rate; of others ``volley matrix`` measures the link that they use."""
+_OF_DOCTOR = ("--hosts", "--mpi")
 
 MAX_SLOWER = 2
 """The summary has at most this many messages that take longer than they have to."""
@@ -110,7 +111,7 @@ def findings(result: PointSeries, ucx_operation: str) -> Iterator[Note]:
     """Yield the conclusions of the summary; ``ucx_operation`` as in ``page.report_of``."""
     series, plan, points = result.series, result.series.plan, [point for point in result.points if point.sends]
     yield from broken(result.points, plan)
-    yield from _shares(points)
+    yield from _shares(points, plan)
     if any(log.run and log.run.oversubscribed for log in series.logs):
         return  # times include waiting for a core, most where many ranks must have their turn
     # What takes longer than it has to: messages for which UCX uses a slower protocol, then other violations.
@@ -150,7 +151,7 @@ def again(points: Sequence[PointResult], plan: Plan | None, *, size: bool = Fals
     return command_again(first.benchmark, plan, **only(points), **sizes, **changes)
 
 
-def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
+def _shares(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
     """Judge by the line rate the transport of MPI, or else the fastest; one that is far below the rate is slow."""
     direct = by_transport(point for point in points if point.rate and not point.transport.startswith("staged/"))
     judged = [
@@ -167,10 +168,12 @@ def _shares(points: Sequence[PointResult]) -> Iterator[Note]:
         unsure = f"; too few launches to tell whether that is above {good}"
         if share.interval and not share.widened:
             unsure = f"; may be above or below {good} ({bounds_of(share, 100, '%')})"
+        look = _LOOK_AT.get(point.transport, "volley matrix")
+        look = of_ranks(look, plan, _OF_DOCTOR) if look == _LOOK_AT[AWARE] else of_ranks(look, plan)
         if share.below(GOOD_SHARE):
-            yield finding("SLOW", text, _LOOK_AT.get(point.transport, "volley matrix"))
+            yield finding("SLOW", text, look)
         elif share.median < GOOD_SHARE:
-            yield finding("SLOW?", text + unsure, _LOOK_AT.get(point.transport, "volley matrix"))
+            yield finding("SLOW?", text + unsure, look)
         elif point is leading and share.above(GOOD_SHARE):
             yield finding("OK", text)
         elif point is leading:
@@ -274,11 +277,11 @@ def violations(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     found = [each for those in tried for each in compress(those, above_of_many([each[3] for each in those], WORTH))]
     found.sort(key=lambda each: -each[3].median)
     worst = {(kind, point.name): (point, instead, ratio) for kind, point, instead, ratio in reversed(found)}
-    tune = "--cold-cache" * cold
-    return [_conclusion(*each, tune) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
+    option = "--cold-cache" * cold
+    return [_conclusion(*each, option, plan) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
 
 
-def _conclusion(point: PointResult, instead: str, ratio: Estimate, option: str) -> Note:
+def _conclusion(point: PointResult, instead: str, ratio: Estimate, option: str, plan: Plan | None) -> Note:
     """Return the sentence, and the command line that looks for settings without the violation, with an option."""
     longer = f"takes {format_sig(ratio.median, 3)} times as long as {instead}"
     ranks = f" --ranks {len(point.ranks)}" if len(point.ranks) > 2 else ""
@@ -286,7 +289,7 @@ def _conclusion(point: PointResult, instead: str, ratio: Estimate, option: str) 
     return finding(
         "SLOW",
         f"{point.name} of {format_size(point.size_bytes)} {longer} ({bounds_of(ratio)})",
-        f"volley tune {what} -t {point.transport}{ranks} {option}".rstrip(),
+        of_ranks(f"volley tune {what} -t {point.transport}{ranks} {option}".rstrip(), plan),
     )
 
 
