@@ -128,7 +128,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("shared memory", {"limits": {"shm_error": "no space"}}),
     ("CMA", {"limits": {"cma_error": "not permitted", "ptrace_scope": 1}}),
     ("CMA", {"limits": {"cma_error": "not implemented"}}),
-    ("locked memory", {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 8 << 20}}),
+    *(
+        ("locked memory", {"bus": {"infiniband": ["mlx5_0"]}, "limits": {"memlock_bytes": 8 << 20}, "system": who})
+        for who in ({}, {"root": True})
+    ),
     (
         "locked memory",
         {**RDMA, "limits": {"memlock_bytes": 64 << 30}, "hosts": hosts(path={"ends": BY_RDMA, "library": "UCX"})},

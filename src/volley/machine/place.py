@@ -297,8 +297,9 @@ class Place:
         if self.batch:
             daemon = {"slurm": "slurmd"}.get(self.batch, f"the daemon of {self.batch_name} that starts jobs")
             return f"{shell}; else an administrator of this node: {unit} for {daemon}"
-        logins = f"echo '* - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
-        return f"{shell}; all logins: {self.admin(logins)}"
+        who = "root" if self.root else "*"  # which is nobody's who is root
+        logins = f"echo '{who} - {name} {to}' | {{sudo}}tee /etc/security/limits.d/{name}.conf"
+        return f"{shell}; all logins{' of root' * self.root}: {self.admin(logins)}"
 
     def add_host(self, name: str, address: str = "127.0.1.1") -> str:
         """Return how a host's name gets an address."""
