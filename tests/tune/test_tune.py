@@ -251,6 +251,15 @@ def test_a_setting_for_recorded_calls_holds_for_all_sizes(tmp_path: Path) -> Non
     assert said[1].startswith("replay: 0.")
 
 
+def test_the_headline_is_the_median_of_what_was_proven(tmp_path: Path) -> None:
+    one = Candidate({"A": "1"}, "")
+    proofs = {one: shown("host", {"8 B": 0.5, "64 B": 0.8, "1 KiB": 0.8, "4 KiB": 1.0})}
+    tuning = page.Tuning("pingpong", "MPI", 2, 20, [one], proofs, {}, tmp_path)
+    times, said = page.report(tuning, full=False).heading[0].removeprefix("FASTER: ").split(" ", 1)
+    assert float(times) == pytest.approx(1 / 0.8, rel=0.02)
+    assert said == "times as fast, the median of 3 of 4 points where that is proven; slower at none"
+
+
 def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: Path) -> None:
     usual = {"algorithm=MPIR_Allreduce_intra_smp": {}}
     selection = {
