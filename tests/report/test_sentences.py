@@ -97,7 +97,7 @@ def sentences(report: Report) -> Iterator[str]:
 
 
 NEUTRAL = (
-    r"(NOISY )?\d+ points? of .* (vary|varies|less certain)", r"many samples were interrupted", r"the samples drifted",
+    r"(NOISY )?\d+ points? of .* (vary|varies|less certain)", r"many samples took far longer", r"the samples drifted",
     r".*: launches cluster around", r"no fitted curves",
     r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"one launch cannot show",
     r".*fastest.*: not known",

@@ -381,8 +381,5 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
         repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **only(points))
         more = "" if launches_of(points) >= FIRST_LOOK else f"; repeat with {repeat} for a CI that includes the drift"
         return f"the samples drifted: {where}: clock frequencies or other load may have changed{more}"
-    shown = f"; {again(points, plan, tail=True)} shows the length of the interruptions" if points[0].latency else ""
-    return (
-        f"many samples were interrupted: {where}: other work may share these cores; the median is robust to "
-        f"interruptions{shown}"
-    )
+    shown = f"; {again(points, plan, tail=True)} shows how long single exchanges take" if points[0].latency else ""
+    return f"many samples took far longer than most: {where}: other work may share these cores{shown}"
