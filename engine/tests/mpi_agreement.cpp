@@ -324,6 +324,25 @@ void some_transports_are_ruled_out(const Context& context) {
   if (context.gpus.devices == 0) EXPECT(ruled_out(context, {0}, plan, *find_transport("peer")) == context.gpus.reason);
 }
 
+// As words of 8 bytes, where that is possible.
+void long_messages_are_counted() {
+  struct Channel : MpiChannel {
+    std::pair<int, MPI_Datatype> counted(std::size_t bytes) {
+      prepare({nullptr, nullptr, bytes});
+      return {elements_, type_};
+    }
+  } channel;
+  constexpr int most = std::numeric_limits<int>::max();
+  EXPECT(channel.counted(most) == std::pair(most, MPI_BYTE));
+  EXPECT(channel.counted(std::size_t{1} << 31) == std::pair(1 << 28, MPI_INT64_T));
+  EXPECT(channel.counted(std::size_t{8} * most) == std::pair(most, MPI_INT64_T));
+  for (const std::size_t bytes : {(std::size_t{1} << 31) + 1, std::size_t{8} * most + 8}) {
+    const auto [elements, type] = channel.counted(bytes);
+    EXPECT(elements == 1 && type != MPI_BYTE && type != MPI_INT64_T);
+  }
+  channel.close();
+}
+
 void a_shared_gpu_has_a_remedy() {
   Context context;
   context.gpu_of = {0, 0};
@@ -349,6 +368,7 @@ int main() {
     memory_is_shared_out(context);
     some_transports_are_ruled_out(context);
     a_shared_gpu_has_a_remedy();
+    long_messages_are_counted();
     if (context.size > 1) {
       const auto pair = make_group(context, {0, context.size - 1});
       if (pair) {

@@ -128,10 +128,13 @@ class MpiChannel {
   }
 
   void prepare(const View& view) {
-    const bool large = view.bytes > static_cast<std::size_t>(std::numeric_limits<int>::max());
+    constexpr std::size_t most = std::numeric_limits<int>::max();
+    // Of a datatype that long MPI_Accumulate ends MPICH 5.0 and moves nothing with Intel MPI 2021.
+    const std::size_t unit = view.bytes > most && view.bytes % sizeof(std::int64_t) == 0 ? sizeof(std::int64_t) : 1;
+    const bool large = view.bytes / unit > most;
     if (large) large_ = large_datatype(view.bytes);
-    elements_ = large ? 1 : static_cast<int>(view.bytes);
-    type_ = large ? large_.get() : MPI_BYTE;
+    elements_ = large ? 1 : static_cast<int>(view.bytes / unit);
+    type_ = large ? large_.get() : unit > 1 ? MPI_INT64_T : MPI_BYTE;
   }
 
   void close() {
