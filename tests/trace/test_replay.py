@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -164,10 +165,10 @@ def test_a_replay_is_verified_and_has_a_time_for_every_call(known: Path, tmp_pat
 
 
 def test_replays_are_compared_in_sentences_about_the_replay_and_its_calls() -> None:
-    def launches(time_s: float) -> Side:
-        recorded = RecordedCalls(calls=[4, 4], median_s=[2e-6, 2e-6])
+    def launches(time_s: float, memory: Literal["recorded", "host"] = "recorded") -> Side:
+        recorded = RecordedCalls(calls=[4, 4], median_s=[time_s, time_s], memory=memory)
         plan = example_records.plan(
-            "replay", options=ReplayPlan(program=["p"], names=["Send", "Recv"], recorded=recorded)
+            "replay", options=ReplayPlan(program=[f"{time_s}.replay"], names=["Send", "Recv"], recorded=recorded)
         )
         logs = []
         for number in range(6):
@@ -179,6 +180,8 @@ def test_replays_are_compared_in_sentences_about_the_replay_and_its_calls() -> N
     comparison = compare(launches(2e-6), launches(1e-6), within=0.05)
     assert page.headline(comparison) == "CHANGED: replay is 2.00 × faster and MPI_Send is 2.00 × faster"
     assert page.point_words(comparison, 0).startswith("replay takes 0.500 times as long")
+    elsewhere = compare(launches(2e-6), launches(1e-6, "host"), within=0.05)
+    assert page.headline(elsewhere).startswith("TWO WAYS (memory): replay is 2.00 × faster")
 
 
 def test_a_replay_with_another_mpi_than_that_of_the_application_says_so_with_the_remedy(tmp_path: Path) -> None:

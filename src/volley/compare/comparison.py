@@ -214,10 +214,14 @@ class Comparison:
 
     @cached_property
     def ways(self) -> list[str]:
-        """In what the ways differ in which both sides measured: two such results differ, and nothing changed."""
+        """In what the ways differ in which both sides measured: two such results differ, and nothing changed.
+
+        Two recordings of an application are replayed to see what changed.
+        """
         sides = (self.first, self.second) if self.first.repeats else ()
         ways = ([way_of(side.plan_of(*first)) for side in sides] for first in self.firsts)
-        return list(dict.fromkeys(chain.from_iterable(map(differing, ways))))
+        found = dict.fromkeys(chain.from_iterable(map(differing, ways)))
+        return [each for each in found if each not in ("program", "recorded")]
 
     @cached_property
     def series(self) -> list[str]:

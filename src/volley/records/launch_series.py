@@ -170,6 +170,8 @@ def settings_of(plan: Plan) -> dict[str, Any]:
     if how == "fixed":
         how = f"{sampling['warmup']} untimed, {sampling['iterations']} timed"
     own = {name: value for name, value in options.items() if name not in _OF_THE_TIME | _OF_THE_POINTS}
+    if "recorded" in own:  # of a replay
+        own["memory"] = own["recorded"]["memory"]
     return {**own, "sampling": how}
 
 
