@@ -34,7 +34,7 @@ from volley.check.options import CheckOptions
 from volley.errors import UserError
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.finding import exit_code, in_order
-from volley.machine.inventory import Inventory, Seen
+from volley.machine.inventory import Inventory, Seen, wrong
 from volley.machine.signals import Stop
 from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import read_runs
@@ -165,7 +165,17 @@ def test_an_inventory() -> None:
         here = Seen(node=node, cpu="EPYC")
         (found,) = inventory.by_inventory(Inventory(nodes=nodes), [here], AGAIN, alone=True)
         assert (found.said, found.nodes if found.status == "FAIL" else ("login",)) == (said, ("login",))
+    asked = Inventory(cpu="EPYC", gpu="H100", nvlinks=18)
+    without, unknown = Seen(node="a", cpu="EPYC", gpus=[], nvlinks=[]), Seen(node="a", cpu="", gpus=[""])
+    assert [
+        (each.status, each.said) for one in (without, unknown) for each in inventory.by_inventory(asked, [one], AGAIN)
+    ] == [
+        ("FAIL", "no GPU, the inventory says H100"),
+        ("FAIL", "no GPU with 18 NVLinks"),
+        ("UNDECIDED", "the records of this check do not contain: processor, kind of GPU and NVLinks"),
+    ]
     none = Inventory(gpus=0)
+    assert not any(found for _, found in wrong(Inventory(nvlinks=0), without))
     seen = (whole, msgspec.structs.replace(whole, gpus=[]), msgspec.structs.replace(whole, gpus=None))
     assert [(each.status, each.said) for one in seen for each in inventory.by_inventory(none, [one], AGAIN)] == [
         ("FAIL", "it has 2 GPUs, the inventory says 0"),
@@ -586,6 +596,7 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
             '{"gpuz": 2}',
             r"unknown field 'gpuz'; .* is one, and it may have nodes, cpu, gpus,",
         ),
+        ("--inventory", '{"gpus": 0, "nvlinks": 18}', 'leave out that or "nvlinks"'),
         ("--inventory", '{"gpus": "two"}', "gpus must be a whole number, and is text; "),
         ("--inventory", '{"gpu":1', "is not an inventory: it ends within a value; "),
         ("--expect", "{", "it ends within a value; --learn makes one"),

@@ -349,9 +349,13 @@ class Judged:
         gpus = {node: [rank.device.name for rank in its if rank.device] or None for node, its in on_node.items()}
         seen = [Seen(node=node, cpu=its[0].cpu, gpus=gpus[node]) for node, its in on_node.items()]
         if self.one:
+            # NVML could not be read, the GPUs could not be measured, or the check ended before that.
+            unread = has_driver() and gpu_count() > 0 if self.here else not self.logs
+            unread = unread or any(log.hardware for log in self.all_logs)
+            links = [None if gpu.nvlinks is None else len(gpu.nvlinks) for gpu in self.gpus]
             more = {
-                "gpus": [gpu.name or "" for gpu in self.gpus],
-                "nvlinks": [len(gpu.nvlinks or ()) for gpu in self.gpus],
+                "gpus": [gpu.name or "" for gpu in self.gpus] if self.gpus or not unread else None,
+                "nvlinks": None if None in links or (unread and not links) else links,
                 "nics": nics_here() if self.here and is_this_host(names.ranks[0].host, look_up=False) else None,
                 "memory_bytes": names.ranks[0].memory_available_bytes,
             }

@@ -28,6 +28,9 @@ def read_inventory(path: Path) -> Inventory:
         expand(found.nodes or "a")
     except HostListError as error:
         raise UserError(f"--inventory {path}: nodes: {error}") from None
+    if found.gpus == 0 and (found.gpu or found.nvlinks):
+        named = "gpu" if found.gpu else "nvlinks"
+        raise UserError(f'--inventory {path}: "gpus": 0 means that there is none: leave out that or "{named}"')
     return found
 
 

@@ -35,6 +35,7 @@ class Seen(Frozen, frozen=True, kw_only=True):
 
     node: str
     cpu: str
+    """Empty, like the name of a GPU, where it is not known."""
     gpus: list[str] | None = None
     nvlinks: list[int] | None = None
     nics: list[str] | None = None
@@ -44,7 +45,8 @@ class Seen(Frozen, frozen=True, kw_only=True):
 def wrong(asked: Inventory, seen: Seen) -> Iterator[tuple[str, list[str] | None]]:
     """Yield the name of each thing that was asked for, and what is wrong with it; ``None``: it was not seen."""
     if asked.cpu:
-        yield "processor", [f"its processor is {seen.cpu}, not {asked.cpu}"] * (seen.cpu != asked.cpu)
+        said = [f"its processor is {seen.cpu}, not {asked.cpu}"]
+        yield "processor", said * (seen.cpu != asked.cpu) if seen.cpu else None
     gpus, links, nics, memory = seen.gpus, seen.nvlinks, seen.nics, seen.memory_bytes
     if asked.gpus is not None:
         said = [f"it has {count(len(gpus or ()), 'GPU')}, the inventory says {asked.gpus}"]
@@ -53,11 +55,13 @@ def wrong(asked: Inventory, seen: Seen) -> Iterator[tuple[str, list[str] | None]
     if asked.gpu:
         others = sorted({gpu for gpu in gpus or () if gpu != asked.gpu})
         said = [f"kind of GPU: {join_few(others, NAMED)}, not {asked.gpu}"] if others else []
-        yield "kind of GPU", None if gpus is None else said
+        none = [f"no GPU, the inventory says {asked.gpu}"]
+        yield "kind of GPU", None if gpus is None or "" in gpus else said if gpus else none
     if asked.nvlinks is not None:
         few = [(gpu, number) for gpu, number in enumerate(links or ()) if number < asked.nvlinks]
         said = [f"GPU {gpu}: {number} of {count(asked.nvlinks, 'NVLink')} active" for gpu, number in few]
-        yield "NVLinks", None if links is None else said
+        none = [f"no GPU with {count(asked.nvlinks, 'NVLink')}"] * (asked.nvlinks > 0)
+        yield "NVLinks", None if links is None else said if links else none
     if asked.nics:
         lost = [nic for nic in asked.nics if nic not in (nics or ())]
         yield "NICs", None if nics is None else [f"no NIC {join_few(lost, NAMED)}"][: len(lost)]
