@@ -72,7 +72,8 @@ def why_unreadable(error: Exception, document: bytes | None = None, within: str 
     elif wrong := re.fullmatch(r"Expected `(.*)`, got `(.*)`", said):
         wanted, found = wrong[1].removesuffix(" | null"), wrong[2]  # who means null leaves it out
         kinds = " or ".join(_KINDS.get(each, each) for each in wanted.split(" | "))
-        said = f"{place or 'the document'} must be {kinds}, and is {_KINDS.get(found, found)}"
+        other = "a number with decimals" if found == "float" else _KINDS.get(found, found)
+        said = f"{place or 'the document'} must be {kinds}, and is {other}"
     elif wrong := re.fullmatch(r"Expected `(.*)` (.*)", said):
         said = f"{place} is not {_KINDS.get(wrong[1], wrong[1])} {wrong[2]}"
     elif place:

@@ -89,7 +89,8 @@ def test_one_bad_check_of_five_changes_a_limit_little(bad: float) -> None:
 def test_a_limit_far_above_the_usual_judges_nothing() -> None:
     checks = [limits.Checked(host="a", machine=THIS, seconds={"x": each}) for each in (1.0, 2.0, 5.0, 9.0, 300.0)]
     found = limits.Site(Limits(checks=checks), 1, AGAIN, "a").judge("all", {"x": [1.0]})
-    assert (found.status, "times the usual" in found.said) == ("UNDECIDED", True)
+    assert found.status == "UNDECIDED"
+    assert re.search(r"x \(\d{4,} times the usual\)$", found.said), found.said
     again = Again(COMMAND.parse(["--expect", "a/my limits.json", "--learn"]).typed)
     assert limits.Site(Limits(checks=checks), 1, again, "a").judge("all", {"x": [1.0]}).remedy == (
         "on nodes where nothing else runs, into a new file: volley check --expect 'a/my limits-new.json' --learn"
@@ -598,6 +599,7 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
         ),
         ("--inventory", '{"gpus": 0, "nvlinks": 18}', 'leave out that or "nvlinks"'),
         ("--inventory", '{"gpus": "two"}', "gpus must be a whole number, and is text; "),
+        ("--inventory", '{"gpus": 1.5}', "gpus must be a whole number, and is a number with decimals; "),
         ("--inventory", '{"gpu":1', "is not an inventory: it ends within a value; "),
         ("--expect", "{", "it ends within a value; --learn makes one"),
     ],
@@ -632,6 +634,12 @@ def test_a_file_that_cannot_be_learned_is_refused_before_anything_is_measured(
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_a_faulty_transport_is_not_learned(here: Here) -> None:
+    done = here("check", "--expect", "new.json", "--learn", "-t", "host,host+delay")
+    assert (done.code, done.out) == (2, "")
+    assert "host+delay is faulty on purpose" in done.err
 
 
 def test_what_is_recommended_names_the_files_of_the_user(
@@ -762,7 +770,8 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     assert "the exit code is 4, because" in said
     assert not command._learn(tmp_path / "busy", good, judged("--force"))  # which is of the file of records
     assert command._learn(tmp_path / "busy", good, judged("--learn-busy"))
-    assert f"{why}: these times are longer than those of a quiet node; learn" in capsys.readouterr().err
+    said = f"{why}: these times are longer than those of a quiet node; while nothing else runs here, into a new file: "
+    assert f"{said}{AGAIN.learn_anew}\n" in capsys.readouterr().err
     # Fewer CPUs than ranks are no fault of others, and no quiet machine helps.
     first = logs[0]
     assert first.run
@@ -818,7 +827,12 @@ def test_what_is_recommended_has_the_options_of_the_check() -> None:
     assert again.learn == f"volley check {kept} --expect FILE --learn"
     assert again("--inventory", "other") == f"volley check {kept} --inventory other"
     learning = Again(COMMAND.parse(["--expect", "new.json", "--learn"]).typed)
-    assert learning() == learning.learn == "volley check --expect new.json --learn"
+    assert learning() == learning.learn == learning.quiet == "volley check --expect new.json --learn"
+    busy = Again(COMMAND.parse(["--expect", "new.json", "--learn", "--learn-busy"]).typed)
+    assert busy.quiet == busy.learn_anew == "volley check --expect new-new.json --learn"
+    faulty = Again(COMMAND.parse(["-t", "host+delay,aware,host", "--expect", "a.json"]).typed, 4000.0)
+    assert faulty.learn == "volley check -t host,aware --expect a.json --learn"
+    assert faulty.longer.endswith(" --budget 4000")
 
 
 def test_a_busy_machine_is_reported_and_not_judged() -> None:

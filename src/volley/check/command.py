@@ -196,8 +196,8 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
     else:
         said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
         if busy:
-            said += f"\nvolley: {busy.said}: these times are longer than those of a quiet node; learn into a new file "
-            said += busy.without
+            said += f"\nvolley: {busy.said}: these times are longer than those of a quiet node; {busy.without}, "
+            said += f"into a new file: {judged.again.learn_anew}"
     print(said, file=sys.stderr)
     return learned
 

@@ -24,6 +24,7 @@ from volley.check.places import Names
 from volley.document import Frozen, doc, readable_json
 from volley.errors import EXIT_GOOD
 from volley.machine.finding import Finding, Verdict, counts, exit_code
+from volley.machine.transports import without_fault
 from volley.records import command_again
 from volley.records.record_types import cpus_of
 from volley.report.columns import SCHEMA
@@ -52,11 +53,11 @@ class Again:
 
     @property
     def longer(self) -> str:
-        return self("--budget", f"{self.longer_s:.3g}")
+        return self("--budget", f"{self.longer_s:.0f}")
 
     @property
     def learn(self) -> str:
-        """What learns the limits of a site, on a good node."""
+        """What learns the limits of a site, on a good node, without faults on purpose."""
         return self._learn("")
 
     @property
@@ -64,9 +65,18 @@ class Again:
         """What learns them into another file."""
         return self._learn("-new")
 
+    @property
+    def quiet(self) -> str:
+        """The same while nothing else runs: what was learned from a busy machine stays in a file of its own."""
+        return self.learn_anew if any(words[0] == "--learn-busy" for words in self.asked) else self()
+
     def _learn(self, added: str) -> str:
-        file = Path(next((words[1] for words in self.asked if words[0] == "--expect"), "FILE"))
-        return self("--expect", str(file.with_stem(f"{file.stem}{added}")), "--learn", without=("--inventory",))
+        given = {name: values for name, *values in self.asked}
+        file = Path(*given.get("--expect", ["FILE"]))
+        names = dict.fromkeys(without_fault(",".join(given.get("--transport", ()))).split(","))
+        more = ("-t", ",".join(names)) if "--transport" in given else ()
+        more = (*more, "--expect", str(file.with_stem(f"{file.stem}{added}")), "--learn")
+        return self(*more, without=("--transport", "--inventory", "--learn-busy"))
 
 
 class Busy(NamedTuple):
@@ -131,7 +141,7 @@ def _of_one_machine(finding: partial[CheckFinding], judgement: Judgement, names:
     ranks, cpus = count(len(names.ranks), "rank"), len(cpus_of(names.ranks))
     if len(names.ranks) > cpus > 0:
         why = f"the data of {ranks} is correct; the speed is not judged, because they share {count(cpus, 'CPU')}"
-        how = again("--ranks", str(cpus)) if cpus > 1 else f"{OF_ITS_OWN}: {again()}"
+        how = again("--ranks", str(cpus)) if cpus > 1 else f"{OF_ITS_OWN}: {again.quiet}"
         return finding(status="NOT JUDGED", said=why, remedy=how)
     if not judgement.parts:
         why = f"a rank slower by {_percent(judgement.seen_from)} would have been found, among {ranks} of this machine"

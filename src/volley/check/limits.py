@@ -34,6 +34,7 @@ from volley.statistics.by_group import student
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Floats
 from volley.text import count, grouped, join_few, join_words
+from volley.units import format_sig
 
 FALSE_ALARM = 0.01
 """The probability that a good node is above any of its limits."""
@@ -148,7 +149,7 @@ def refuse(path: Path) -> None:
 
 def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[float]]) -> str:
     """Add a check to a file, which is made if there is none; return a sentence about what the file can tell."""
-    seconds = {without_fault(name): median(each) for name, each in times.items()}
+    seconds = {name: median(each) for name, each in times.items()}
     try:
         with path.with_name(f".{path.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # others may learn at the same time
@@ -212,7 +213,7 @@ class Site:
             if limit is None:
                 unknown.append(name)
             elif limit[0] > WIDEST * limit[1]:
-                wide.append(f"{name} ({limit[0] / limit[1]:.3g} times the usual)")
+                wide.append(f"{name} ({format_sig(limit[0] / limit[1], 3)} times the usual)")
             elif min(seconds) > limit[0]:
                 over.append(f"{name} {(median(seconds) / limit[0] - 1) * 100:.0f} % above its limit")
             elif median(seconds) > limit[0]:
@@ -222,7 +223,7 @@ class Site:
         few = "" if sure else f"the good checks are of {hosts} alone and do not show how good nodes differ"
         if over and (busy or few):
             why = f"{busy.said if busy else few}: {join_few(over, NAMED)}"
-            how = f"{busy.without}: {again()}" if busy else f"on {FEWEST} good nodes or more: {again.learn}"
+            how = f"{busy.without}: {again.quiet}" if busy else f"on {FEWEST} good nodes or more: {again.learn}"
         elif over:
             verdict, why, how = "FAIL", join_few(over, NAMED), ""
         elif unknown:

@@ -152,7 +152,7 @@ def judge(
             late, few = any(log.out_of_time for log in logs), next(filter(None, map(_few_cpus, logs)), None)
             why, how = (f": {OUT_OF_TIME}", again.longer) if late else ("", layer.command)
             if late and few:
-                why, how = f"{why}, because {few.said}", f"{few.without}: {again()}; or {how}"
+                why, how = f"{why}, because {few.said}", f"{few.without}: {again.quiet}; or {how}"
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))
@@ -231,7 +231,7 @@ def _by_hardware(
     if not best:
         its = "its" if points == 1 else "their"
         why = f"{count(points, 'point')} correct; {its} speed is not judged: there is nothing to compare it with"
-        how = f"{others.without}: {again()}" if others else learn
+        how = f"{others.without}: {again.quiet}" if others else learn
         why += f"; {others.said}" if others else ""
         return finding(status="NOT JUDGED", said=why, evidence="none", remedy=how)
     low = sorted(f"{name}, {_pair(pair)}" for (name, pair), share in best.items() if share < OF_LINE_RATE)
@@ -312,7 +312,7 @@ def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: Busy | Non
     if least == CORES_NEAR:
         others = others or MAYBE
         verdict, why = "NOT JUDGED", f"the data is correct; the speed is not judged, because {others.said}: {why}"
-        how = how if others == MAYBE else f"{others.without}: {again()}"
+        how = how if others == MAYBE else f"{others.without}: {again.quiet}"
     return finding(status=verdict, said=why, remedy=how)
 
 
@@ -341,7 +341,7 @@ def states(logs: Sequence[RunLog], again: Again) -> Iterator[CheckFinding]:
         first = before.get(uuid, gpu)
         if first.processes:
             good = False
-            why, how = "another program computes on it", f"while nothing else runs there: {again()}"
+            why, how = "another program computes on it", f"while nothing else runs there: {again.quiet}"
             yield finding(status="UNDECIDED", part=f"GPU {gpu.index}", said=why, remedy=how)
         for name, number in _growth(first, gpu):
             usual = USUAL_PER_S.get(name, 0.0)

@@ -9,6 +9,7 @@ from volley.command import option_values
 from volley.command.commandline import flag, group, option
 from volley.command.options import HOW, WHAT, BenchmarkOptions, JobOptions, OutputOptions
 from volley.errors import UserError
+from volley.machine.transports import without_fault
 from volley.text import join_words
 
 CLUSTER_S, MACHINE_S, GPUS_S = 180.0, 45.0, 58.0
@@ -79,6 +80,8 @@ class CheckOptions(BenchmarkOptions):
     def __post_init__(self) -> None:
         if self.learn and self.expect is None:
             raise UserError("--learn needs a file to add to: --expect FILE --learn")
+        if self.learn and (bad := [name for name in self.transport if without_fault(name) != name]):
+            raise UserError(f"--learn adds what a good node measures, and {join_words(bad)} is faulty on purpose")
         if self.learn_busy and not self.learn:
             raise UserError("--learn-busy needs --learn")
         if self.one_switch and self.switches:
