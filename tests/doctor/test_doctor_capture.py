@@ -22,6 +22,7 @@ from machine_facts import changed
 from the_command import gone
 from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
+from volley.doctor.findings import DoctorFinding
 from volley.doctor.probes import attempts, capture, gpus, host, hosts, jobs
 from volley.errors import MachineError, UserError
 from volley.launch import inside_launcher
@@ -304,6 +305,27 @@ def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tried.works, tried.change, tried.settings) == (True, "ulimit -S -s 8192", ["ulimit -s 128"])
     tried = repeat(monkeypatch, facts, lambda: limits[resource.RLIMIT_FSIZE] == (-1, -1))
     assert (tried.works, tried.change, tried.settings) == (True, "ulimit -f unlimited", ["ulimit -f 1024"])
+
+
+def test_messages_that_have_no_room_lead_to_the_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a job ends well: nothing was sent."""
+    why = "mmap of a message buffer failed: Cannot allocate memory"
+    facts = changed(GOOD, mpi_host={"points": [], "reason": why}, limits={"low": ["ulimit -Hv 200000"]})
+    monkeypatch.setattr(jobs, "mpi_host", lambda _: facts.mpi_host.value)
+    tried = jobs.trials(facts, JobOptions(), 20.0)
+    assert "TMPDIR" in " ".join(each.change for each in tried)
+    assert not any(each.works for each in tried)
+    found = findings_after(facts, tried)
+    assert found["hard limits"].status == "broken"
+    assert "ulimit -Hv" in found["hard limits"].remedy
+    assert found["MPI, host memory"].said == "fix first: hard limits"
+    soft = TrialFacts(change="ulimit -S -v unlimited", settings=["ulimit -v 200000"], works=True)
+    assert "MPI fails with it and works without it" in findings_after(facts, [soft])["inherited settings"].said
+
+
+def findings_after(facts: f.Facts, trials: list[TrialFacts]) -> dict[str, DoctorFinding]:
+    facts = msgspec.structs.replace(facts, trials=f.Probe(call="", value=trials))
+    return {each.check: each for each in diagnose(facts).findings}
 
 
 # ------------------------------------------------------------------------------------------- single probes

@@ -235,6 +235,7 @@ REAL = {
     "UCX without a transport": ("", UCX, "inherited settings"),
     "a parameter of PMIx": ("", {"PMIX_MCA_gds": "nosuch"}, "inherited settings"),
     "variables of a rank": ("", {"PMIX_RANK": "0", "PMIX_NAMESPACE": "x@1"}, "job variables"),
+    "little address space": ("ulimit -S -v 200000", {}, "inherited settings"),
     "few open files": ("ulimit -S -n 20", {}, "inherited settings"),
     "an interface that is not there, beside another variable": (
         *("", {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "eth9"}, "inherited settings"),

@@ -112,6 +112,11 @@ class JobFacts(Fact, frozen=True, kw_only=True):
         return self.complete and time_s > 0.0 and (apart or time_s <= SHARED_MEMORY_S)
 
     @property
+    def sends(self) -> bool:
+        """True if it ended well, and messages of host memory arrived: without room for them it has none."""
+        return self.complete and bool(self.delivered("host"))
+
+    @property
     def sends_gpu_memory(self) -> bool:
         """True if MPI itself sent GPU memory, and every byte arrived."""
         return self.complete and bool(self.delivered("aware"))

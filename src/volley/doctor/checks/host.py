@@ -142,7 +142,7 @@ def settings(facts: Facts) -> DoctorFinding:
             continue
         it = "it" if len(trial.settings) == 1 else "them"
         where = "" if trial.change.startswith(("mv ", "export ")) else " in this shell"  # else it is in a file
-        if facts.mpi_host.value and facts.mpi_host.value.complete and not facts.fails_on_gpus:
+        if facts.mpi_host.value and facts.mpi_host.value.sends and not facts.fails_on_gpus:
             said = f"{join_words(trial.settings)}: without {it}, MPI sends much faster"
             return warning(said, _why(facts), trial.change, ("MPI, host memory",))
         what = "MPI on GPU memory" if facts.fails_on_gpus else "MPI"
@@ -392,7 +392,7 @@ def low_limits(facts: Facts) -> DoctorFinding:
         said = f"open files are limited to {found.open_files} (ulimit -n): enough for {count(ranks, 'rank')} on {on}"
         remedy = place_of(facts).raise_limit("n", "65536")
         return warning(said, f"getrlimit(RLIMIT_NOFILE): {found.open_files}", remedy)
-    if not low or (job and job.complete):
+    if not low or (job and job.sends):
         return good(f"{shown}: MPI works with it" if low else "none that is too low for two ranks")
     place = place_of(facts)
     letters = re.findall(r"ulimit -H(\w)", shown)

@@ -297,7 +297,7 @@ def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts
             break
         done = with_changes(unset, added, again)
         again = partial(again.func, replace(options, watchdog=_TRIAL_WATCHDOG_S))  # the first one is the most likely
-        works = done.sends_gpu_memory if on_gpus else done.complete
+        works = done.sends_gpu_memory if on_gpus else done.sends
         if slow:  # other load comes and goes: the change alone must tell the fast jobs from the slow ones
             works = done.fast and not again().fast and with_changes(unset, added, again).fast and not again().fast
         found.append(msgspec.structs.replace(trial, works=works, reason="" if done.complete else done.why))
