@@ -85,6 +85,26 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
     assert "INCOMPLETE: the run was stopped after launch 1 of 3" in capsys.readouterr().out
 
 
+def test_a_launch_that_ends_before_its_first_record_leaves_the_report_of_those_before(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = session.Session._launch
+
+    def once(self: session.Session, *arguments: Any) -> Any:
+        outcome = launch(self, *arguments)
+        (bin_folder / "mpirun").write_text("#!/bin/sh\nexit 143\n", encoding="utf-8")
+        return outcome
+
+    monkeypatch.setattr(session.Session, "_launch", once)
+    records = tmp_path / "out.jsonl"
+    assert cli.main(["pingpong", "--sizes", "8,64", "-o", str(records), "--launches", "3"]) == 1
+    live = capsys.readouterr().out
+    assert cli.main(["show", str(records)]) == 1
+    for shown in (live, capsys.readouterr().out):
+        assert re.findall("INCOMPLETE.*", shown) == ["INCOMPLETE: the run was stopped after launch 1 of 3"]
+        assert "is missing" not in shown
+
+
 def test_ctrl_c_before_the_first_point_shows_no_report(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

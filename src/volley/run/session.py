@@ -428,10 +428,10 @@ class Session:
         self.ended = process.ended
         if self.options.output.verbose and (steps := describe(log)):
             progress.note(steps)
+        if log.run is None and (self.stop.signal is not None or len(self.logs) > 1):  # it had not begun
+            self.logs.pop()
+            writer.held = b""
         if self.stop.signal is not None:
-            if log.run is None:  # it had not begun
-                self.logs.pop()
-                writer.held = b""
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
             keep(*self.node.after(log.run, on_gpus=on_gpus))
