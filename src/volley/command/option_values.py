@@ -107,7 +107,7 @@ def matching(metavar: str, pattern: str, complaint: str) -> Reader[str]:
 
 
 RUN_NAME = r"(?!last(-|$))[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-run_name = matching("NAME", RUN_NAME, "not a name: write letters, digits, dots, dashes and underscores")
+run_name = matching("NAME", RUN_NAME, "not a name: write letters, digits, dots, dashes and underscores, and not last")
 """Of a saved run or a reference; ``last`` and ``last-1`` count runs."""
 
 
@@ -257,9 +257,9 @@ def numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
 
 @reads("FILE")
 def new_file(option: str, words: Sequence[str]) -> Path:
-    """Read the name of a file to write.  Standard output is reserved for the report."""
+    """Read the name of a file to write, which is not standard output."""
     if words[-1] in ("", "-"):
-        raise UserError(f"{option} {words[-1]!r}: records need a file of their own: name it, e.g. -o link.jsonl")
+        raise UserError(f"{option} {words[-1]!r}: name a file; it is not standard output")
     return Path(words[-1])
 
 
