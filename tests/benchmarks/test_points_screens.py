@@ -266,6 +266,7 @@ NOTES = {
     "five-transports": [log(*(pingpong(SAMPLES, size, name) for size in (8, 64) for name in FIVE))],
     "two-requests": [log(pingpong(SAMPLES)), log(stream([1e-6] * 6), the_plan=plan(benchmark="stream"))],
     "tail": [log(pingpong(THOUSAND), the_plan=TAIL)],
+    "tail-with-long-exchanges": [log(pingpong(INTERRUPTED, 64), the_plan=TAIL)],
     "tail-of-two": [log(pingpong(THOUSAND), pingpong(THOUSAND, name="aware"), the_plan=TAIL)],
     "failed": [log(pingpong(SAMPLES), pingpong(SAMPLES, 4096, status="failed", reason="it differs", mismatch=WRONG))],
     "guard-bytes": [

@@ -381,5 +381,6 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
         repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **only(points))
         more = "" if launches_of(points) >= FIRST_LOOK else f"; repeat with {repeat} for a CI that includes the drift"
         return f"the samples drifted: {where}: clock frequencies or other load may have changed{more}"
-    shown = f"; {again(points, plan, tail=True)} shows how long single exchanges take" if points[0].latency else ""
+    single = points[0].latency and not plan.sampling.tail
+    shown = f"; {again(points, plan, tail=True)} shows how long single exchanges take" if single else ""
     return f"many samples took far longer than most: {where}: other work may share these cores{shown}"
