@@ -229,11 +229,13 @@ def test_a_file_of_two_requests_that_differ_in_their_time_continues_the_count_of
 
 def test_differences_are_in_words_and_variables_as_they_are() -> None:
     tuned = {"UCX_TLS": "tcp", "OMPI_MCA_coll_base_verbose": "1"}
-    second = [run_with(log, plan={"watchdog_s": 9.0, "share_device": True}) for log in launches(2, environment=tuned)]
+    of_time: dict[str, Any] = {"watchdog_s": 9.0, "launch": {"budget_left_s": 2.5}}
+    second = [run_with(log, plan={**of_time, "share_device": True}) for log in launches(2, environment=tuned)]
     notes = [note.text for note in page.report(compared(launches(1), second), full=True).notes]
     assert "differs: share device: no → yes" in notes
     assert "differs: OMPI_MCA_coll_base_verbose: not set → 1" in notes
     assert not any("_" in note for note in notes if "OMPI" not in note and "UCX" not in note)
+    assert not any("budget" in note or "watchdog" in note for note in notes)
 
 
 @pytest.mark.parametrize(("factor", "said"), [(1.1, "aware is 9."), (1.0, "SAME: 6 points")])

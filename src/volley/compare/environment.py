@@ -27,8 +27,8 @@ _EPHEMERAL = frozenset(
         "started_at", "pid", "read_s", "resolution_s", "memory_available_bytes", "command", "asked", "described",
         "elapsed_s", "power_w", "temperature_c", "pcie_generation", "pcie_width", "when", "record",
         "ecc_corrected", "ecc_uncorrected", "nvlink_errors", "pcie_replays", "power_slowdown_s", "thermal_slowdown_s",
-        "unread", "startup", "kept_as", "of_check", "live", "budget_s", "watchdog_s", "ucx_protocols", "paths", "uuid",
-        "first", "second", "processes", "algorithms", "median_s",
+        "unread", "startup", "kept_as", "of_check", "live", "budget_s", "budget_left_s", "watchdog_s", "ucx_protocols",
+        "paths", "uuid", "first", "second", "processes", "algorithms", "median_s",
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""
