@@ -519,6 +519,8 @@ def test_a_rank_that_hangs_fails(volley: Command, tmp_path: Path) -> None:
     assert done.code == 1, done.err
     assert "no progress" in done.out
     assert {log.run.plan.watchdog_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run} == {2.0}
+    kept = volley("check", "--from", str(tmp_path / "r.jsonl"))
+    assert (kept.code, kept.out) == (1, done.out)
 
 
 def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_for(
@@ -1000,6 +1002,20 @@ def test_a_check_that_ended_early_shows_its_verdicts(here: Here, tmp_path: Path)
     ):
         assert said in done.out
     assert here("check", "--from", str(file)).out in done.out
+
+
+def test_a_launch_that_failed_fails_in_its_records_too(here: Here, tmp_path: Path) -> None:
+    """Its end is missing where a rank was killed, and not where the launcher failed afterwards."""
+    why, layer = "the run was aborted: the job ended with status 137 (SIGKILL)", "messages in host memory"
+    records = [json.loads(line) for line in _changed(lambda _: None).splitlines()]
+    (end, times, *_) = (each for each in records if each["record"] in ("end", "launch_times"))
+    times["failed"] = why
+    for kept in (records, [each for each in records if each is not end]):
+        (tmp_path / "r.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
+        done = here("check", "--from", str(tmp_path / "r.jsonl"), "-f", "json")
+        found = [each for each in json.loads(done.out)["findings"] if each["verdict"] == "FAIL"]
+        assert (done.code, [(each["layer"], each["why"]) for each in found]) == (1, [(layer, why)])
+        assert "ended before all" not in done.out
 
 
 def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from volley.records.records_file import Writer, open_writer, read_runs, without_
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured
 from volley.run.benchmark import Benchmark
-from volley.run.outcome import CODE, doctor_of, stopped
+from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import count, did_you_mean, escape_controls, grouped, join_few, join_words
@@ -94,10 +94,8 @@ class Check:
         for outcome in session.outcomes:
             judged = any(log.out_of_time or "failed" in log.statuses for log in session.logs)
             if outcome.code != EXIT_GOOD and not judged:
-                lines = (line.removeprefix("volley: ") for line in outcome.lines)
-                why = " ".join([line.removesuffix(CODE) for line in lines if not line.startswith(f"{doctor} ")][-1:])
                 verdict: Verdict = "FAIL" if began and outcome.code != EXIT_MACHINE else "NOT POSSIBLE"
-                self.findings.append(finding(status=verdict, said=why or "no reason"))
+                self.findings.append(finding(status=verdict, said=outcome.why or "no reason"))
         return session.logs
 
 
@@ -460,7 +458,12 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured else "NOT JUDGED"
     missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy=again())
     found = [missing(layer=each) for each in absent + unmeasured]
-    if cut := sum(not log.complete for log in logs):
+    of_layer = {id(log): layer.name for layer, _, those in of_layers for log in those}
+    for log in logs:
+        if log.times and log.times.failed and not log.out_of_time and "failed" not in log.statuses:
+            name, said = of_layer.get(id(log), "all ranks"), log.times.failed
+            found.append(CheckFinding(status="FAIL", layer=name, said=said, remedy=doctor_of(options.job)))
+    if cut := sum(not log.complete and not (log.times and log.times.failed) for log in logs):
         said = f"{count(cut, 'launch')} ended before all was measured"
         found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy=again()))
     judged = Judged(options, of_layers, ranks, cluster.Measured(yardsticks.map, 0.0), yardsticks, again)

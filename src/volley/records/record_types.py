@@ -221,6 +221,7 @@ class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="la
     transports_s: Annotated[Seconds | None, doc("the transports were open: their records arrived.")] = None
     end_s: Annotated[Seconds | None, doc("the end record arrived.")] = None
     exit_s: Annotated[Seconds, doc("the launcher ended.")]
+    failed: Annotated[str, doc("why the launch failed, if no point says so: what volley printed.")] = ""
 
 
 COMMON = (Run, Transport, Settings, Hardware, End, LaunchTimes)

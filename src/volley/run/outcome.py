@@ -35,6 +35,12 @@ class RunOutcome:
     ends_session: bool = False
     """No further launch: the session was stopped, or the next launch would fail in the same way."""
 
+    @property
+    def why(self) -> str:
+        """The sentence that says what happened, without what doctor can do about it."""
+        sentences = [line.removeprefix("volley: ").removesuffix(CODE) for line in self.lines]
+        return next((each for each in reversed(sentences) if not each.startswith("volley doctor ")), "")
+
 
 def worst(codes: Iterable[int]) -> int:
     """Return the most serious exit code, in this order: stopped, usage error, failure, machine error."""

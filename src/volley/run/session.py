@@ -22,7 +22,7 @@ import msgspec
 from volley.command.commandline import load
 from volley.command.options import FORMATS, BenchmarkOptions
 from volley.document import readable_json
-from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.launch import engine_path, inside_launcher, preflight
 from volley.launch.allocation import allocation
 from volley.launch.engine import EngineProcess, ask_about
@@ -424,8 +424,11 @@ class Session:
                     keep(*self.node.before(record))
                 progress.on_record(record)
         log.problems += process.losses
-        keep(process.times(self.ended))
+        times = process.times(self.ended)
         self.ended = process.ended
+        outcome = self._outcome(plan, log, process, start)
+        failed = outcome.why if outcome.code == EXIT_FAILED and self.stop.signal is None else ""
+        keep(msgspec.structs.replace(times, failed=utf8(failed)))
         if self.options.output.verbose and (steps := describe(log)):
             progress.note(steps)
         if log.run is None and (self.stop.signal is not None or len(self.logs) > 1):  # it had not begun
@@ -435,6 +438,10 @@ class Session:
             return RunOutcome(EXIT_GOOD, ends_session=True)  # the exit code is that of the signal
         if log.end is None:  # aborted: the state of the GPUs may explain why
             keep(*self.node.after(log.run, on_gpus=on_gpus))
+        return outcome
+
+    def _outcome(self, plan: Plan, log: RunLog, process: EngineProcess, start: Start) -> RunOutcome:
+        """Judge a launch that nobody stopped."""
         words = self.options.named_transports
         named = [set(choose_transports((word,), self.context)).intersection(plan.transports) for word in words]
         earlier = any("ok" in each.statuses for each in self.logs if each is not log)
