@@ -248,6 +248,16 @@ def test_a_replay_without_any_call_names_those_that_it_leaves_out(tmp_path: Path
     assert refused.value.exit_code == 2, "the machine is able to"
 
 
+def test_a_replay_that_is_refused_is_not_advised() -> None:
+    sends, receives = a_rank(0, 2, [call("Send", 0, 9, peer=1)]), a_rank(1, 2, [call("Recv", 0, 9, peer=0)])
+    threads = replace(receives, threads=np.zeros(2, THREAD))
+    unmatched = a_rank(1, 2, [call("Recv", 0, 9, peer=0, tag=5)])
+    for other, advised in ((receives, ["volley replay t.trace"]), (threads, []), (unmatched, [])):
+        trace = Trace(TraceInfo(), [sends, other], "t.trace")
+        notes = explanation(trace, resolve(trace)).notes
+        assert [note.command for note in notes if note.command] == advised
+
+
 def test_a_trace_without_calls_has_no_time() -> None:
     trace = Trace(TraceInfo(), [a_rank(0, 1, [call("Finalize", 1, 1)])])
     heading = explanation(trace, resolve(trace)).heading

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from volley.benchmarks.replay import BENCHMARK
-from volley.benchmarks.replay.program import SUMS
+from volley.benchmarks.replay.program import SUMS, why_not
 from volley.benchmarks.replay.results import ReplayPlan, results
 from volley.document import readable_json
 from volley.errors import EXIT_GOOD, UserError
@@ -121,6 +121,8 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_copies(trace, times, copied, staged),
         *_rest(trace, times),
     ]
+    if why_not(trace, calls):  # no command that is refused
+        notes = [replace(note, command="") for note in notes]
     by_rank = _rank_table(times)
     whose = "threads that call MPI" if any(each.threads > 1 for each in times.ranks) else "ranks"
     line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all {whose}"

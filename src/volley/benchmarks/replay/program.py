@@ -24,8 +24,11 @@ from volley.errors import UserError
 from volley.records.trace_calls import Calls, Operation, RankCalls, collective_of
 from volley.records.trace_copies import copies_of
 from volley.records.trace_file import DEVICE, DEVICE2, LIST_LOST, NOBODY, Trace
+from volley.text import join_few
 
 _LARGEST = 2**31 - 1
+LEAST_SHOWN = 0.001
+"""A smaller share of the time in MPI is not told."""
 _LINE = 64
 _APART = 1 << 64
 """Added to the address of a message as often as its bytes would overlap another one's that is in flight."""
@@ -126,13 +129,44 @@ def build(trace: Trace, calls: Calls, memory: Where = "recorded") -> ReplayProgr
     GPU memory also what the application copied from there to send it, or there when it had received it, but sums.
 
     Raises:
-        UserError: if a rank has no trace, or if several threads of a rank call MPI.
+        UserError: if it cannot be replayed.
     """
-    if trace.missing:
-        raise UserError(f"{trace.name} cannot be replayed: it lacks ranks {trace.missing}")
-    if any(len(rank.trace.threads) > 1 for rank in calls.ranks.values()):
-        raise UserError(f"{trace.name} cannot be replayed: several threads of a rank call MPI")
+    if why := why_not(trace, calls):
+        raise UserError(f"{trace.name} cannot be replayed: {why}")
     return _Builder(trace, calls, memory).build()
+
+
+def why_not(trace: Trace, calls: Calls) -> str:
+    """Return why a trace cannot be replayed; an empty text if it can."""
+    if trace.missing:
+        return f"it lacks ranks {trace.missing}"
+    if any(len(rank.trace.threads) > 1 for rank in calls.ranks.values()):
+        return "several threads of a rank call MPI"
+    operations = chain.from_iterable(rank.operations for rank in calls.ranks.values())
+    messages = (each for each in operations if each.kind in ("send", "receive"))
+    if any(map(_is_replayed, messages)) or any(_is_whole(calls, group) for group in calls.collectives):
+        return ""
+    seconds = {name: each.seconds for name, each in trace.totals.items() if name != "Finalize"}
+    shares = {name: each / sum(seconds.values()) for name, each in seconds.items() if each and _communicates(name)}
+    most = sorted(((share, name) for name, share in shares.items() if share >= LEAST_SHOWN), reverse=True)
+    named = join_few(f"MPI_{name} {100 * share:.0f} %" for share, name in most)
+    return "it has no call that a replay repeats" + (f" ({named} of the time in MPI)" if named else "")
+
+
+def _is_whole(calls: Calls, group: dict[int, Operation]) -> bool:
+    """Whether all ranks made the same call, of sizes that fit together."""
+    first = next(iter(group.values()))
+    members = calls.members[first.comm]
+    names = {calls.ranks[rank].names[each.post] for rank, each in group.items()}
+    if len(group) != len(members) or len(names) != 1 or first.kind not in OPERATION_OF_CALL:
+        return False
+    if max(each.nbytes for each in group.values()) * len(members) > _LARGEST:
+        return False
+    if first.kind not in _OF_RANKS:
+        return len({each.nbytes for each in group.values()}) == 1
+    rooted = first.kind in ("Gatherv", "Scatterv")
+    known = (each.source for each in group.values() if not rooted or each.rank == each.peer)
+    return all(each.length >= len(members) and not each.flags & LIST_LOST for each in known)
 
 
 class _Builder:
@@ -145,7 +179,7 @@ class _Builder:
         """The communicators that are used: their number in the replay, by that in the trace."""
         self._tags: dict[int, int] = {}
         """Those of messages, in the same way: the largest tag of one MPI is too large for another."""
-        whole = (group for group in calls.collectives if self._is_whole(group))
+        whole = (group for group in calls.collectives if _is_whole(calls, group))
         self._whole = {id(each): group for group in whole for each in group.values()}
         """The operations of all ranks that belong to one, by its identity."""
         self._unchecked: dict[int, str] = {}
@@ -157,21 +191,6 @@ class _Builder:
         """The identity of the send whose contents a send has."""
         self._seeds: dict[int, int] = {}
         self._on_gpus = memory == "device"
-
-    def _is_whole(self, group: dict[int, Operation]) -> bool:
-        """Whether all ranks made the same call, of sizes that fit together."""
-        first = next(iter(group.values()))
-        members = self._calls.members[first.comm]
-        names = {self._calls.ranks[rank].names[each.post] for rank, each in group.items()}
-        if len(group) != len(members) or len(names) != 1 or first.kind not in OPERATION_OF_CALL:
-            return False
-        if max(each.nbytes for each in group.values()) * len(members) > _LARGEST:
-            return False
-        if first.kind not in _OF_RANKS:
-            return len({each.nbytes for each in group.values()}) == 1
-        rooted = first.kind in ("Gatherv", "Scatterv")
-        known = (each.source for each in group.values() if not rooted or each.rank == each.peer)
-        return all(each.length >= len(members) and not each.flags & LIST_LOST for each in known)
 
     def build(self) -> ReplayProgram:
         for each in self._calls.ranks.values():

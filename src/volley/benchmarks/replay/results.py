@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from volley.benchmarks.replay import ReplayOptions
-from volley.benchmarks.replay.program import OPERATION_OF_CALL, Where, build
+from volley.benchmarks.replay.program import LEAST_SHOWN, OPERATION_OF_CALL, Where, build
 from volley.document import RECORD_VERSION as VERSION
 from volley.document import Frozen, NonNegative, Number, PositiveSeconds, Seconds, Version, doc
 from volley.errors import MachineError, UserError
@@ -33,8 +33,6 @@ from volley.units import format_sig
 
 _LAUNCHES_WITH_GAPS = 3
 _ONCE = "one pass"
-_LEAST_SHOWN = 0.001
-"""A smaller share of the time in MPI is not told."""
 
 
 class RecordedCalls(Frozen, frozen=True, kw_only=True):
@@ -103,11 +101,6 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
         raise UserError("name one trace: volley replay mpi.trace")
     trace = read_trace(options.trace[0])
     program = build(trace, resolve(trace), options.memory)
-    if not program.names:
-        shares = sorted(program.left_out.items(), key=lambda each: -each[1])
-        calls = join_few([f"{name} {100 * share:.0f} %" for name, share in shares if share >= _LEAST_SHOWN])
-        of_time = f" ({calls} of the time in MPI)" if calls else ""
-        raise UserError(f"{options.trace[0]} cannot be replayed: it has no call that a replay repeats{of_time}")
     if options.memory == "aware" and not program.copied:
         raise UserError(f"{options.trace[0]} has no copy of a message between GPU and host memory: leave --memory out")
     ranks = count_ranks(options.job, context, usual=trace.size)
@@ -293,7 +286,7 @@ def _notes(result: ReplayResult) -> Iterator[Note]:
         said = f"recorded with {recorded} and replayed with {replayed}: the times are those of two MPIs"
         yield Note("finding", f"{said}; --mpi {quote(recorded)} takes the one of the application", first=True)
     left_out = plan.options.recorded.left_out if plan else {}
-    shown = {name: share for name, share in left_out.items() if share >= _LEAST_SHOWN}
+    shown = {name: share for name, share in left_out.items() if share >= LEAST_SHOWN}
     if shown:
         named = join_few(f"{name} ({format_sig(100 * share, 2)} %)" for name, share in shown.items())
         yield Note("missing", f"not replayed, with the share of the recorded time in MPI: {named}")
