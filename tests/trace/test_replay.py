@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import time
@@ -145,6 +146,23 @@ def test_a_replay_in_gpu_memory_is_refused_before_a_launch_where_there_is_no_gpu
     for memory, dry_run, elsewhere in (("host", False, False), ("device", True, False), ("device", False, True)):
         these = replace(options, memory=memory, job=JobOptions(dry_run=dry_run))
         assert jobs(these, JobContext(About(cuda_built=cuda), on_this_host=not elsewhere)).planned
+
+
+def test_the_calls_go_where_this_user_may_write(known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    trace = tmp_path / "t"
+    trace.write_bytes(known.read_bytes())
+    closed = {tmp_path}
+    monkeypatch.setattr(os, "access", lambda path, _: path not in closed)
+    options = ReplayOptions(trace=(str(trace),))
+    (job,) = jobs(options, JobContext(About())).planned
+    (path,) = job.plan.options.program
+    assert Path(path).parent == tmp_path / "volley"
+    assert Path(path).read_bytes()
+    assert not Path(f"{trace}.replay").exists()
+    closed.add(tmp_path / "volley")
+    with pytest.raises(UserError, match=r"cannot be written, .*: copy the trace to another folder$"):
+        jobs(options, JobContext(About()))
 
 
 @pytest.mark.parametrize("gaps", [(), ("--gaps",)])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -20,6 +23,7 @@ from volley.files import write_file
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.record_types import Mismatch, Status
 from volley.records.run_log import Observable, RunLog
+from volley.records.saved_runs import state_folder
 from volley.records.trace_calls import collective_of, resolve
 from volley.records.trace_file import read_trace
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
@@ -28,7 +32,7 @@ from volley.run import report_parts
 from volley.run.jobs import Forecast, Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated
-from volley.text import join_few
+from volley.text import escape_controls, join_few
 from volley.units import format_sig
 
 _LAUNCHES_WITH_GAPS = 3
@@ -112,7 +116,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
             f"the messages of this replay are in GPU memory, and {why}: volley doctor looks for the cause, and "
             "--memory host replays them from host memory"
         )
-    path = Path(f"{options.trace[0]}.replay").absolute()
+    path = _place_of_calls(options.trace[0])
     recorded = RecordedCalls(
         calls=[program.recorded[name][0] for name in program.names],
         median_s=[program.recorded[name][1] for name in program.names],
@@ -131,6 +135,20 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     usual = _LAUNCHES_WITH_GAPS if options.gaps else FIRST_LOOK
     passes_s = min(3 * program.span_s, 10 * options.time + program.span_s) if options.gaps else 0.0
     return Jobs((Job(plan, measuring_s=options.time + passes_s),), times=options.job.launches or usual)
+
+
+def _place_of_calls(trace: str) -> Path:
+    """Return the file for the calls: beside the trace or, where this user may not write there, with the records."""
+    beside = Path(f"{trace}.replay").absolute()
+    if os.access(beside if beside.exists() else beside.parent, os.W_OK):
+        return beside
+    kept = state_folder()
+    with suppress(OSError):
+        kept.mkdir(parents=True, exist_ok=True)
+    if not os.access(kept, os.W_OK):
+        where = escape_controls(f"{beside.parent} and {kept}")
+        raise UserError(f"{where} cannot be written, where the calls to replay go: copy the trace to another folder")
+    return kept / f"{zlib.crc32(bytes(beside)):08x}-{beside.name}"
 
 
 @dataclass(frozen=True)
