@@ -143,6 +143,19 @@ def test_a_core_that_is_lost_in_finalize_is_not_lost_before_it() -> None:
     assert times(rank)[0].lost_s is None
 
 
+@pytest.mark.parametrize(("delay_ms", "blamed"), [(0, True), (0.05, True), (4, False)])
+def test_nobody_is_blamed_in_a_program_too_short_to_tell_who_had_a_core(delay_ms: float, blamed: bool) -> None:
+    """Its second sample is at the end of MPI_Finalize, which may have lost the core instead."""
+    receives = a_rank(0, 2, [call("Recv", 0, 9, peer=1), call("Finalize", 10, 50)])
+    sends = a_rank(1, 2, [call("Send", 8, 8.5, peer=0), call("Finalize", 10, 50)], delay_ms)
+    for rank in (receives, sends):
+        rank.samples["at"][1] = 49 * MS
+    trace = Trace(TraceInfo(), [receives, sends])
+    said = " ".join(note.text for note in explanation(trace, resolve(trace)).notes if note.first)
+    assert ("rank 1 comes late" in said) == blamed
+    assert ("too short to tell" in said) == (not blamed)
+
+
 def test_the_shares_of_a_rank_add_up() -> None:
     ranks = [
         a_rank(rank, 3, [call("Allreduce", begin, 9), call("Finalize", 20, 21)]) for rank, begin in enumerate((0, 1, 8))

@@ -202,10 +202,12 @@ def _wait_note(times: Split, what: str, partner: int, seconds: float) -> Note:
 
 
 def _cores(times: Split) -> Iterator[Note]:
-    without = [each for each in times.ranks if not each.has_core]
+    without = {
+        each.rank: _percent(each.lost_s, each.total_s) for each in times.ranks if each.lost_s and not each.has_core
+    }
+    unsplit_s = sum(each.without_core_s for each in times.ranks)
     if without:
-        named = join_few(f"rank {each.rank} for {_percent(each.lost_s or 0.0, each.total_s)}" for each in without)
-        unsplit_s = sum(each.without_core_s for each in times.ranks)
+        named = join_few(f"rank {rank} for {share}" for rank, share in without.items())
         waits = (
             f"Waits of and for a rank without a core ({format_time(unsplit_s)}) are not split: who computes too long "
             "cannot be told from who was not let run. "
@@ -215,6 +217,9 @@ def _cores(times: Split) -> Iterator[Note]:
             f"ready to run, but without a core: {named} of the time. {waits if unsplit_s else ''}"
             "Start fewer ranks than cores, bind them, or end what else runs there",
         )
+    elif unsplit_s:
+        said = "the program was too short to tell who computes too long from who was not let run. Record a longer run"
+        yield Note("missing", f"waits for other ranks ({format_time(unsplit_s)}) are not split: {said}", first=True)
 
 
 def _kept(trace: Trace, times: Split) -> Iterator[Note]:

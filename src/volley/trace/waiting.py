@@ -59,7 +59,7 @@ class RankTime:
     mpi_s: float
     """Of all its threads together."""
     lost_s: float | None
-    """Ready to run, but without a core; ``None``: it was sampled less than twice."""
+    """Ready to run, but without a core; ``None``: unknown, of a program that was too short for two samples."""
     told: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Of the calls that are split, by name: how many, and their time in s."""
     late_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -83,7 +83,8 @@ class RankTime:
 
     @property
     def has_core(self) -> bool:
-        return self.total_s <= 0 or not self.lost_s or self.lost_s / self.total_s < LOST_CORE
+        """Whether it is known that the rank was let run."""
+        return self.total_s <= 0 or (self.lost_s is not None and self.lost_s / self.total_s < LOST_CORE)
 
     @property
     def unsplit_s(self) -> float:
@@ -213,9 +214,10 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
         for event in opened
     ]
     ticks = int(rank.counts["ticks"].sum()) - in_finalize
-    samples = rank.samples[trace.seconds(rank, rank.samples["at"]) <= end]  # the last one is of MPI_Finalize
-    delays_ns = (samples["delay_ns"][samples["thread"] == thread] for thread in range(len(rank.threads)))
-    lost_ns = max((int(each[-1]) - int(each[0]) for each in delays_ns if len(each) > 1), default=None)
+    lost_s = _lost_s(rank, rank.samples[trace.seconds(rank, rank.samples["at"]) <= end])
+    if lost_s is None:  # of a short program the last sample is of MPI_Finalize, which may lose the core too
+        with_finalize_s = _lost_s(rank, rank.samples)
+        lost_s = with_finalize_s if (with_finalize_s or 0.0) < LOST_CORE * (end - begin) else None
     took_s = calls.end_s - calls.begin_s
     mpi_s = trace.duration(rank, ticks)
     told, untold = {}, {}
@@ -235,9 +237,15 @@ def _time_of(trace: Trace, rank: RankTrace, calls: RankCalls, unknown: Container
         mpi_s=mpi_s + sum(seconds for _, seconds in no_return),
         told=told,
         untold=untold,
-        lost_s=None if lost_ns is None else min(lost_ns * 1e-9, end - begin),
+        lost_s=None if lost_s is None else min(lost_s, end - begin),
         no_return=no_return,
     )
+
+
+def _lost_s(rank: RankTrace, samples: Any) -> float | None:
+    """Return how long a thread was ready to run, but without a core, between its first sample and its last one."""
+    delays_ns = (samples["delay_ns"][samples["thread"] == thread] for thread in range(len(rank.threads)))
+    return max((1e-9 * (int(each[-1]) - int(each[0])) for each in delays_ns if len(each) > 1), default=None)
 
 
 # ----------------------------------------------------------------------------------------------------- messages
