@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from itertools import permutations
@@ -456,7 +457,7 @@ def test_a_finding_is_cut_with_a_mark_and_alike_on_every_terminal(
 
     whole = " ".join(f"word{number}" for number in range(40))
     assert shown(whole).endswith(whole)
-    assert re.search(r"word\d+ … all: volley check --from RECORDS --full$", shown(whole * 3))
+    assert re.search(r"word\d+ … all: volley check --full$", shown(whole * 3))
     assert shown(whole * 3, full=True).endswith(whole * 3)
 
 
@@ -476,7 +477,7 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
         its = [line for line in lines if line.startswith("FAIL ") and f": layer {layer}: " in line]
         counted = [line.split()[1].rstrip(":") for line in its]
         assert sum(int(number) if number.isdigit() else 1 for number in counted) == number
-    assert (lines[-1] == "all: volley check --from RECORDS --full") == (number * layers > 10)
+    assert (lines[-1] == "all: volley check --full") == (number * layers > 10)
     if number < 1000:
         findings.render(found, "table", out := io.StringIO(), full=True)
         assert out.getvalue().count("\nFAIL  ") == number * layers
@@ -627,7 +628,14 @@ def test_one_host_is_this_machine_or_refused(here: Here, monkeypatch: pytest.Mon
     command._refuse_another(["localhost", full, short, "cn1"])
 
 
-@pytest.mark.parametrize(("file", "said"), [("bad.json", "is not a file of limits"), ("no/such", "cannot write to")])
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("bad.json", "is not a file of limits"),
+        ("no/such", "there is no folder "),
+        ("/proc/l.json", "cannot write limits to /proc/l.json: "),
+    ],
+)
 def test_a_file_that_cannot_be_learned_is_refused_before_anything_is_measured(
     here: Here, tmp_path: Path, file: str, said: str
 ) -> None:
@@ -636,6 +644,37 @@ def test_a_file_that_cannot_be_learned_is_refused_before_anything_is_measured(
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_the_verdict_is_shown_if_the_limits_cannot_be_written(
+    here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> str:
+        raise UserError("cannot write limits")
+
+    good = CheckFinding(status="PASS", layer="x", said="as fast as ever", evidence="reference")
+    monkeypatch.setattr(command.Check, "launches", lambda check, *_: check.findings.append(good) or [])
+    monkeypatch.setattr(limits, "learn", full)
+    done = here("check", "--expect", str(tmp_path / "l.json"), "--learn", "-o", str(tmp_path / "r.jsonl"))
+    assert done.code == 2
+    assert "as fast as ever" in done.out
+    assert done.err.endswith("volley: cannot write limits\n")
+
+
+def test_the_command_that_shows_all_findings_shows_the_same_verdicts(here: Here, tmp_path: Path) -> None:
+    """As it is typed: of kept records, with what they are judged by."""
+    records, known = tmp_path / "r 1.jsonl", tmp_path / "l.json"
+    records.write_bytes(gzip.decompress((ROOT / "results" / "two-cores" / "check.jsonl.gz").read_bytes()))
+    (tmp_path / "node.json").write_text(json.dumps({"cpu": "word " * 200}))
+    known.write_bytes(msgspec.json.encode(good_checks({"x": [1.0] * 5})))
+    words = ("--expect", str(known), "--inventory", str(tmp_path / "node.json"), "--one-switch", "-t", "host")
+    cut = here("check", "--from", str(records), *words)
+    assert cut.code, cut.err
+    said = cut.out.splitlines()
+    assert said[-1].startswith("all: volley check --from ")
+    whole = here(*shlex.split(said[-1])[2:])
+    assert (whole.code, whole.out.splitlines()[0]) == (cut.code, said[0])
+    assert whole.out.count("word") == 200
 
 
 def test_a_faulty_transport_is_not_learned(here: Here) -> None:
@@ -831,7 +870,7 @@ def test_what_is_recommended_has_the_options_of_the_check() -> None:
     learning = Again(COMMAND.parse(["--expect", "new.json", "--learn"]).typed)
     assert learning() == learning.learn == learning.quiet == "volley check --expect new.json --learn"
     busy = Again(COMMAND.parse(["--expect", "new.json", "--learn", "--learn-busy"]).typed)
-    assert busy.quiet == busy.learn_anew == "volley check --expect new-new.json --learn"
+    assert busy.quiet == busy.learn == busy.learn_anew == "volley check --expect new-new.json --learn"
     faulty = Again(COMMAND.parse(["-t", "host+delay,aware,host", "--expect", "a.json"]).typed, 4000.0)
     assert faulty.learn == "volley check -t host,aware --expect a.json --learn"
     assert faulty.longer.endswith(" --budget 4000")
@@ -890,6 +929,20 @@ def without_host(record: Any) -> Any:
     if record["record"] == "transport":
         return {**record, "available": False, "reason": "no MPI"}
     return None if record["record"] in ("pingpong", "collective") else record
+
+
+@pytest.mark.parametrize(("asked", "longer"), [([], 90), ([["--budget", "6"]], 45), ([["--budget", "70"]], 140)])
+def test_a_longer_budget_is_that_of_the_check(here: Here, tmp_path: Path, asked: list[list[str]], longer: int) -> None:
+    """Twice its own, and no less than the usual one: what the check itself advised."""
+
+    def change(record: Any) -> Any:
+        if record["record"] == "run":
+            record["plan"]["launch"]["asked"] = asked
+        return out_of_time(record)
+
+    missing_in(here, tmp_path, change)
+    done = here("check", "--from", str(tmp_path / "r.jsonl"))
+    assert set(re.findall(r"--budget (\d+)", done.out)) == {str(longer)}
 
 
 def test_what_was_not_asked_for_or_had_no_time_is_not_missing(here: Here, tmp_path: Path) -> None:

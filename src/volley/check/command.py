@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import socket
 import sys
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,8 +145,7 @@ def run(options: CheckOptions) -> int:
     with Stop() as stop:
         writer = open_writer(options.output.output, "check", force=options.output.force)
         gpus = gpu_count() if one and has_driver() else None
-        more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
-        usual_s = CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
+        usual_s = _usual_s(gpus, one=one)
         budget_s = options.budget or usual_s
         again = Again(command_again.asked(options.typed), max(usual_s, 2 * budget_s))
         check = Check(options, writer, stop, budget_s, again, here=one)
@@ -167,12 +168,18 @@ def run(options: CheckOptions) -> int:
     judged = Judged(options, of_layers, logs, together, yardsticks, again, here=one)
     check.findings += judged.findings()
     check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
-    learned = not (options.learn and options.expect) or _learn(options.expect, check.findings, judged)
-    code = _show(check.findings, judged.nodes(hosts), options)
-    code = code if learned else code or EXIT_UNDECIDED
+    records = [str(writer.path)] if writer.path and judged.names else []
+    code = _show(check.findings, judged.nodes(hosts), options, records)
     if not options.output.quiet and (line := writer.last_line()):
         print(escape_controls(line), file=sys.stderr)
-    return code
+    learned = not (options.learn and options.expect) or _learn(options.expect, check.findings, judged)
+    return code if learned else code or EXIT_UNDECIDED
+
+
+def _usual_s(gpus: int | None, *, one: bool) -> float:
+    """Return the time of a check without ``--budget``; ``gpus``: those of one machine, ``None`` without a driver."""
+    more_s = machine.TIMES * (machine.matrix_s(gpus or 0) - machine.LEAST_S)
+    return CLUSTER_S if not one else MACHINE_S if gpus is None else GPUS_S + more_s
 
 
 def _refuse_another(hosts: Sequence[str]) -> None:
@@ -200,9 +207,18 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
     return learned
 
 
-def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions) -> int:
-    """Show the findings; return the exit code."""
-    render(in_order(findings), options.output.format, sys.stdout, nodes, full=options.output.full)
+_JUDGED_BY = ("--transport", "--switches", "--one-switch", "--expect", "--inventory")
+"""Options of a check that its records are judged by."""
+
+
+def _show(findings: Sequence[CheckFinding], nodes: Sequence[str], options: CheckOptions, records: Sequence[str]) -> int:
+    """Show the findings of a check with these files of records; return the exit code."""
+    names = {each for each in _JUDGED_BY if not (options.learn and each == "--expect")}
+    judged_by = [command_again.written(words) for words in options.typed if not records or words[0] in names]
+    words = ["volley", "check", *(["--from", ",".join(records)] if records else []), *chain.from_iterable(judged_by)]
+    output = options.output
+    render(in_order(findings), output.format, sys.stdout, nodes, full=output.full, whole=shlex.join([*words, "--full"]))
+    sys.stdout.flush()
     return exit_code(findings)
 
 
@@ -436,7 +452,9 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     ]
     asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
-    again = Again([*asked.values()], 2 * (GPUS_S if one else CLUSTER_S))
+    usual_s = _usual_s(max((len(log.gpus("before")) for log in logs), default=0) or None, one=one)
+    budget_s = command_again.budget_named(plan or next((its for _, its in planned), None)) or usual_s
+    again = Again([*asked.values()], max(usual_s, 2 * budget_s))
     of_layers: list[LayerLogs] = []
     absent = [] if ranks else ["all ranks"]
     transports = [name for _, plan in others for name in plan.transports]
@@ -467,7 +485,8 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         said = f"{count(cut, 'launch')} ended before all was measured"
         found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy=again()))
     judged = Judged(options, of_layers, ranks, cluster.Measured(yardsticks.map, 0.0), yardsticks, again)
-    return _show([*found, *judged.findings()], judged.nodes(), options)
+    files = options.records or [*dict.fromkeys(log.file for log in logs)]
+    return _show([*found, *judged.findings()], judged.nodes(), options, files)
 
 
 def shown(logs: Sequence[RunLog]) -> None:

@@ -57,8 +57,9 @@ class Again:
 
     @property
     def learn(self) -> str:
-        """What learns the limits of a site, on a good node, without faults on purpose."""
-        return self._learn("")
+        """What learns the limits of a site, on a good node, without faults on purpose; what was learned from a busy
+        machine stays in a file of its own."""
+        return self.learn_anew if self._busy else self._learn("")
 
     @property
     def learn_anew(self) -> str:
@@ -67,8 +68,12 @@ class Again:
 
     @property
     def quiet(self) -> str:
-        """The same while nothing else runs: what was learned from a busy machine stays in a file of its own."""
-        return self.learn_anew if any(words[0] == "--learn-busy" for words in self.asked) else self()
+        """The same while nothing else runs."""
+        return self.learn_anew if self._busy else self()
+
+    @property
+    def _busy(self) -> bool:
+        return any(words[0] == "--learn-busy" for words in self.asked)
 
     def _learn(self, added: str) -> str:
         given = {name: values for name, *values in self.asked}
@@ -266,15 +271,30 @@ class Document(Frozen, frozen=True, kw_only=True):
 
 
 def render(
-    findings: Sequence[CheckFinding], format_name: str, out: TextIO, nodes: Sequence[str] = (), *, full: bool = False
+    findings: Sequence[CheckFinding],
+    format_name: str,
+    out: TextIO,
+    nodes: Sequence[str] = (),
+    *,
+    full: bool = False,
+    whole: str = "volley check --full",
 ) -> None:
-    """Write the findings in a format; ``nodes``: all that were asked for; ``full``: the table cuts nothing."""
+    """Write the findings in a format.
+
+    Args:
+        findings: in their order.
+        format_name: one of ``FORMATS``.
+        out: gets the text.
+        nodes: all that were asked for.
+        full: the table cuts nothing.
+        whole: the command that shows a table that was cut.
+    """
     if format_name == "json":
         document = Document(exit_code=exit_code(findings), nodes=tuple(nodes), findings=list(findings))
         lines = readable_json(document).splitlines()
     else:
         lines = {
-            "table": lambda: _table(findings, _width(out), full=full),
+            "table": lambda: _table(findings, _width(out), "" if full else whole),
             "junit": lambda: _junit(findings),
             "prometheus": lambda: _prometheus(findings),
         }[format_name]()
@@ -290,18 +310,21 @@ def _name(finding: CheckFinding) -> str:
     return escape_controls(": ".join(filter(None, (finding.part, finding.layer))))
 
 
-def _table(findings: Sequence[CheckFinding], width: int, *, full: bool) -> list[str]:
-    """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others."""
+def _table(findings: Sequence[CheckFinding], width: int, whole: str) -> list[str]:
+    """Show the first findings of each verdict and layer, as many as the screen has room for, and count the others.
+
+    ``whole`` is the command that shows all of them; empty: this one does.
+    """
     totals = [f"{number} {verdict}" for verdict, number in counts(findings, get_args(Verdict)).items() if number]
     sections = list(grouped(findings, lambda each: (each.status, each.layer)).values())
-    room, longest = (sys.maxsize, sys.maxsize) if full else (MOST_LINES - 2, LONGEST)  # without first and last line
+    room, longest = (MOST_LINES - 2, LONGEST) if whole else (sys.maxsize, sys.maxsize)  # without first and last line
     for most in range(min(room, len(findings)), -1, -1):
         shown = (_section(those, most or int(place == 0), width, longest) for place, those in enumerate(sections))
         lines = [*chain.from_iterable(shown)]
         if len(lines) <= room:
             break
     if any(len(those) > most for those in sections) or any(line.endswith(" …") for line in lines):
-        lines = [*lines[:room], "all: volley check --from RECORDS --full"]
+        lines = [*lines[:room], f"all: {escape_controls(whole)}"]
     judged = any(each.evidence in SPEED and each.status != "NOT JUDGED" for each in findings)
     good = findings and not judged and exit_code(findings) == EXIT_GOOD
     first = f"{', '.join(totals)}: what arrived is correct, and no speed was judged" if good else ", ".join(totals)

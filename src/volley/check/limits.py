@@ -8,6 +8,7 @@ probability of a false alarm is divided by the number of times that are judged.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import math
 import os
@@ -27,7 +28,7 @@ from volley.check.cluster import TOGETHER
 from volley.check.findings import NAMED, Again, Busy, CheckFinding
 from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, why_unreadable
 from volley.errors import UserError
-from volley.files import mistaken, write_file
+from volley.files import cannot_write, mistaken, write_file
 from volley.machine.finding import Verdict
 from volley.machine.transports import without_fault
 from volley.statistics.by_group import student
@@ -44,7 +45,8 @@ WIDEST = 1.5
 """A limit above this many times the usual time was learned from checks that differ too much, and judges nothing."""
 APART = math.log(1.05)
 """One check is left out if it is this far from all others, and three times as far as these are from each other."""
-
+ROOM_BYTES = 1 << 14
+"""More than a check adds to a file: a line for each of some dozens of times."""
 
 T = TypeVar("T")
 
@@ -141,10 +143,19 @@ def read(path: Path, kind: type[T], option: str, what: str, hint: str) -> T:
 
 def refuse(path: Path) -> None:
     """Raise a UserError if a check could not be added to a file: that is known before anything is measured."""
+    from tempfile import TemporaryFile  # noqa: PLC0415  start-up: few checks learn
+
+    if not path.parent.is_dir():
+        raise UserError(f"--expect {path}: there is no folder {path.parent}")
     if path.exists():
         read_limits(path)
-    if not os.access(path.parent, os.W_OK):
-        raise UserError(f"--expect {path}: cannot write to the folder {path.parent}")
+    try:
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with TemporaryFile(dir=path.parent) as file:
+            file.write(bytes(ROOM_BYTES + (path.stat().st_size if path.exists() else 0)))
+    except OSError as error:
+        raise cannot_write(path, "limits", error) from None
 
 
 def learn(path: Path, host: str, machine: Machine, times: Mapping[str, Sequence[float]]) -> str:

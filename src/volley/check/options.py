@@ -48,7 +48,7 @@ class CheckOptions(BenchmarkOptions):
     )
     records: tuple[str, ...] = option(
         "--from",
-        read=option_values.names,
+        read=option_values.files,
         metavar="RECORDS,…",
         help="Judge the records of an earlier check again, without measuring.",
     )

@@ -49,6 +49,7 @@ def reads(
 text = Reader("", lambda _, words: words[-1])
 texts = Reader("WORD", lambda _, words: tuple(words))
 file = Reader("FILE", lambda _, words: Path(words[-1]))
+files = Reader("FILE,…", lambda _, words: tuple(",".join(words).split(",")), several=True)
 
 
 def number(minimum: int = 1, maximum: int = LARGEST_COUNT) -> Reader[int]:
