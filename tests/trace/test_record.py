@@ -22,6 +22,7 @@ from volley.errors import UserError
 from volley.machine.mpi_words import ALLOW_ROOT
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import TraceInfo, read_folder, read_trace
+from volley.trace.explain import explanation
 
 KNOWN = {"Isend": 100, "Irecv": 102, "Waitall": 110, "Allreduce": 102, "Send": 54, "Recv": 50, "Barrier": 2}
 """Calls of both ranks of ``program known``."""
@@ -88,10 +89,23 @@ def test_calls_beyond_the_kept_ones_are_counted(program: Path, tmp_path: Path) -
     found = read_trace(str(trace))
     assert {len(rank.events) for rank in found.ranks} == {20}
     assert {name: found.totals[name].calls for name in KNOWN} == KNOWN
-    out = volley("explain", str(trace))[1]
-    assert re.search(
-        r"\d % of the time in MPI is not split: the last \d+ calls are only counted; .* --events 1000 ", out
+    (note,) = (each for each in explanation(found, resolve(found)).notes if "--events" in each.text)
+    assert re.match(
+        r"\d.* % of the time in MPI is not split: the last \d+ calls are only counted; --events ", note.text
     )
+    again = shlex.split(note.command)
+    assert again[:6] == ["volley", "record", "--events", "1000", "-o", str(trace.with_suffix(".all.trace"))]
+    assert again[6:] == ["--", *mpirun(2, program, "known")]
+
+
+def test_a_recording_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    """volley was killed: the folder of the ranks is left."""
+    trace = tmp_path / "my trace"
+    with pytest.raises(UserError, match="No such file"):
+        read_trace(str(trace))
+    Path(f"{trace}.ranks").mkdir()
+    with pytest.raises(UserError, match=f"was cut off: name '{re.escape(str(trace))}.ranks', what its ranks wrote$"):
+        read_trace(str(trace))
 
 
 def ranks_in(folder: Path) -> list[int]:
@@ -196,6 +210,7 @@ def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     code, _, err = volley("record", "-o", trace, "--", "true")
     assert code == 3
     assert "no process of the command called MPI_Init" in err
+    assert "If ranks ran on a host that does not reach" in err
     assert volley("record", "-o", trace, "--", "no-such-program")[0] == 2
     code, _, err = volley("record", "-o", trace, "--", "false")
     assert code == 1

@@ -271,6 +271,14 @@ def test_a_replay_that_is_refused_is_not_advised() -> None:
         assert [note.command for note in notes if note.command] == advised
 
 
+def test_a_sentence_of_the_summary_stands_once_on_the_screen() -> None:
+    ranks = [a_rank(rank, 2, [call("Win_fence", 1, 10), call("Finalize", 100, 100)]) for rank in (0, 1)]
+    trace, out = Trace(TraceInfo(), ranks), io.StringIO()
+    for form in ("table", "markdown"):
+        render_reports([explanation(trace, resolve(trace))], form, out, Details())
+    assert out.getvalue().count("does not tell for whom they wait") == 2
+
+
 def test_a_trace_without_calls_has_no_time() -> None:
     trace = Trace(TraceInfo(), [a_rank(0, 1, [call("Finalize", 1, 1)])])
     heading = explanation(trace, resolve(trace)).heading

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -385,6 +386,9 @@ def read_trace(name: str) -> Trace:
         if not trace.ranks:
             raise UserError(f"{shown} has no file of a rank: it is no folder of volley record")
         return trace
+    if (cut_off := Path(f"{name}.ranks")).is_dir() and not Path(name).exists():
+        where = escape_controls(shlex.quote(str(cut_off)))
+        raise UserError(f"{shown} was not written, its recording was cut off: name {where}, what its ranks wrote")
     content = read_bounded(name, MAX_BYTES)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:

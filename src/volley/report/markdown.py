@@ -39,7 +39,7 @@ def _overview(overview: Overview, report: Report, command: str) -> Iterator[str]
     )
     yield from map(_text, (overview.line, *report.heading[1:]))
     yield from _table(overview.table)
-    yield from _notes(report.at("missing"))
+    yield from _notes(report.last_sentences)
     yield f"{_code(f'{command} --full')}: {FURTHER}"
 
 

@@ -296,6 +296,11 @@ class Report:
         found = sorted((*self.notes, *self.findings), key=lambda note: LEVELS.index(note.level))
         return [note for note in found if note.first][:MAX_FINDINGS]
 
+    @property
+    def last_sentences(self) -> list[Note]:
+        """What the summary says below its table: what was not measured, unless it said so above."""
+        return [note for note in self.at("missing") if note not in self.first_sentences]
+
 
 @dataclass(frozen=True)
 class Details:

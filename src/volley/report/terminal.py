@@ -94,7 +94,7 @@ def _print_overview(console: Console, overview: Overview, report: Report, comman
     for line in report.heading[1:]:
         print_line(console, line, "dim")
     _print_table(console, overview.table)
-    _print_notes(console, report.at("missing"))
+    _print_notes(console, report.last_sentences)
     print_line(console, f"{command} --full: {FURTHER}", "dim")
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         f"hosts: {join_few(trace.hosts)}; MPI: {join_few(dict.fromkeys(map(_mpi, trace.ranks)))}",
     ]
     hangs = trace.info.ended_s is None and any(each.open_s for each in times.ranks)  # nobody knows for how long
+    replays = [*_copies(trace, times, copied, staged), *_rest(trace, times)]
     notes = [
         *_endings(trace, times),
         *_shared_gpus(trace),
@@ -118,11 +120,8 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *_cores(times),
         *_kept(trace, times),
         *_buffers(trace),
-        *_copies(trace, times, copied, staged),
-        *_rest(trace, times),
+        *(replays if not why_not(trace, calls) else (replace(note, command="") for note in replays)),
     ]
-    if why_not(trace, calls):  # no command that is refused
-        notes = [replace(note, command="") for note in notes]
     by_rank = _rank_table(times)
     whose = "threads that call MPI" if any(each.threads > 1 for each in times.ranks) else "ranks"
     line = f"in MPI: {_percent(times.mpi_s, times.total_s)} of the time of all {whose}"
@@ -227,13 +226,17 @@ def _kept(trace: Trace, times: Split) -> Iterator[Note]:
     mpi_s, counted_s = times.mpi_s, untold.pop(ONLY_COUNTED, 0.0)
     dropped = sum(int(rank.header["dropped"]) for rank in trace.ranks)
     if dropped:
-        all_calls = max(int(rank.header["n_events"]) + int(rank.header["dropped"]) for rank in trace.ranks)
-        yield Note(
-            "missing",
-            f"{_percent(counted_s, mpi_s)} of the time in MPI is not split: the last {dropped} calls are only counted; "
-            f"volley record --events {-(-all_calls // 1000) * 1000} keeps all",
-            first=counted_s > mpi_s / 2,
+        most = max(int(rank.header["n_events"]) + int(rank.header["dropped"]) for rank in trace.ranks)
+        events = str(-(-most // 1000) * 1000)
+        said = (
+            f"{_percent(counted_s, mpi_s)} of the time in MPI is not split: the last {dropped} calls are only counted"
         )
+        command = ""
+        if trace.info.command:
+            output = str(Path(trace.name).with_suffix(".all.trace"))
+            again = ["volley", "record", "--events", events, "-o", output, "--", *trace.info.command]
+            command = escape_controls(shlex.join(again))
+        yield Note("missing", f"{said}; --events {events} keeps all", "", command, first=counted_s > mpi_s / 2)
     named = {f"MPI_{name}": seconds for name, seconds in untold.items()}
     named |= {} if dropped else {"polls that found nothing": counted_s}
     shown = [f"{name} ({_percent(seconds, mpi_s)})" for name, seconds in named.items() if seconds >= _WORTH * mpi_s > 0]

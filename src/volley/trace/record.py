@@ -190,8 +190,9 @@ def _report(output: Path, trace: Trace, folder: Path, local: Path) -> int:
             raise MachineError(nothing + lost)
         raise MachineError(
             f"{nothing}no process of the command called MPI_Init of a shared MPI library (static and setuid programs, "
-            "and launchers that do not pass on LD_PRELOAD, keep the recorder out). Ranks of a host that does not reach "
-            f"{escape_controls(str(folder.parent))} wrote to {local} there: volley explain reads a copy of that folder"
+            "and launchers that do not pass on LD_PRELOAD, keep the recorder out). If ranks ran on a host that does "
+            f"not reach {escape_controls(str(folder.parent))}, they wrote to {local} there: volley explain reads a "
+            "copy of that folder"
         )
     if lost:
         print(f"volley: {lost}", file=sys.stderr)
