@@ -27,6 +27,7 @@ from volley.check.findings import Again, Busy, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.command.option_values import expand
+from volley.document import part_of
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
 from volley.launch import cluster_map
 from volley.launch.allocation import allocation
@@ -88,7 +89,7 @@ class Check:
             self.findings.append(finding(status="NOT POSSIBLE", said=str(error)))
             return []
         session.asks_path = not self.here  # paths are compared between nodes
-        session.of_check = True
+        session.of_check = {"asked": command_again.asked(self.options.typed), "one_machine": self.here}
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
             session.run(self.writer, progress)
@@ -436,8 +437,8 @@ def _of_kept(options: CheckOptions, yardsticks: Yardsticks) -> int:
 def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yardsticks) -> int:
     """Judge what the records of a check hold; return the exit code.
 
-    A layer that they do not hold is NOT JUDGED; it is UNDECIDED if it was asked for: by limits, which are of all
-    layers, or by the name of its transport.
+    A layer that they do not hold is NOT JUDGED; it is UNDECIDED if it was asked for: by the check, as newer records
+    say, by limits, which are of all layers, or by the name of its transport.
     """
     _refuse_several(logs)
     planned = [(log, log.run.plan) for log in logs if log.run]
@@ -447,16 +448,16 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
     plan = next((log.run.plan for log in ranks if log.run), None)
-    given = [
-        words for words in command_again.options_given(plan) if words[0] not in ("--learn", "--learn-busy", "--expect")
-    ]
+    check = part_of(planned[0][1].launch, dict[str, Any], "of_check") if planned else None
+    given = command_again.options_in(check) if check else command_again.options_given(plan)
+    budget_s = command_again.budget_in(given)
+    given = [words for words in given if words[0] not in ("--learn", "--learn-busy", "--expect")]
     asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
     usual_s = _usual_s(max((len(log.gpus("before")) for log in logs), default=0) or None, one=one)
-    budget_s = command_again.budget_named(plan or next((its for _, its in planned), None)) or usual_s
-    again = Again([*asked.values()], max(usual_s, 2 * budget_s))
+    again = Again([*asked.values()], max(usual_s, 2 * (budget_s or usual_s)))
     of_layers: list[LayerLogs] = []
-    absent = [] if ranks else ["all ranks"]
+    absent = [] if ranks or ["--ranks", "1"] in given else ["all ranks"]
     transports = [name for _, plan in others for name in plan.transports]
     for layer in machine.layers(max((len(log.gpus("before")) for log in logs), default=0), transports) if one else ():
         benchmark, words = benchmarks.read(layer.words)
@@ -473,20 +474,26 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     _refuse_others([log for log, _ in others if not log.of_check and id(log) not in of_check])
     held = {name for log in logs if log.run for name in log.run.plan.transports}
     unmeasured = [name for name in options.transport if name != "all" and not meant(name, held)]
-    status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured else "NOT JUDGED"
-    missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy=again())
-    found = [missing(layer=each) for each in absent + unmeasured]
-    of_layer = {id(log): layer.name for layer, _, those in of_layers for log in those}
-    for log in logs:
-        if log.times and log.times.failed and not log.out_of_time and "failed" not in log.statuses:
-            name, said = of_layer.get(id(log), "all ranks"), log.times.failed
-            found.append(CheckFinding(status="FAIL", layer=name, said=said, remedy=doctor_of(options.job)))
+    ended = bool(check and check.get("one_machine"))  # before that, or there was no time for it
+    status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured or ended else "NOT JUDGED"
+    how = again.longer if ended else again()
+    missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy=how)
+    found = [*(missing(layer=each) for each in absent + unmeasured), *_failed(logs, of_layers, options)]
     if cut := sum(not log.complete and not (log.times and log.times.failed) for log in logs):
         said = f"{count(cut, 'launch')} ended before all was measured"
         found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy=again()))
     judged = Judged(options, of_layers, ranks, cluster.Measured(yardsticks.map, 0.0), yardsticks, again)
     files = options.records or [*dict.fromkeys(log.file for log in logs)]
     return _show([*found, *judged.findings()], judged.nodes(), options, files)
+
+
+def _failed(logs: Sequence[RunLog], of_layers: Sequence[LayerLogs], options: CheckOptions) -> Iterator[CheckFinding]:
+    """Say which launches failed though no point did."""
+    of_layer = {id(log): layer.name for layer, _, those in of_layers for log in those}
+    for log in logs:
+        if log.times and log.times.failed and not log.out_of_time and "failed" not in log.statuses:
+            name, said = of_layer.get(id(log), "all ranks"), log.times.failed
+            yield CheckFinding(status="FAIL", layer=name, said=said, remedy=doctor_of(options.job))
 
 
 def shown(logs: Sequence[RunLog]) -> None:

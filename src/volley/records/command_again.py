@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -102,7 +102,11 @@ def launches_named(plan: Plan | None) -> int:
 
 def budget_named(plan: Plan | None) -> float | None:
     """Return the time of the whole run as the command names it; each launch has a part of it in its plan."""
-    given = (words[1:] for words in options_given(plan) if words[0] == "--budget")
+    return budget_in(options_given(plan))
+
+
+def budget_in(options: Iterable[Sequence[str]]) -> float | None:
+    given = (words[1:] for words in options if words[0] == "--budget")
     with suppress(ValueError):  # from a file that somebody wrote
         return next((float(word) for (word,) in given), None)
     return None
@@ -118,7 +122,12 @@ def options_apart(plans: Iterable[Plan | None]) -> list[str]:
 
 
 def options_given(plan: Plan | None) -> list[list[str]]:
-    found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
+    return options_in(plan.launch if plan else {})
+
+
+def options_in(facts: Mapping[str, Any]) -> list[list[str]]:
+    """Return the options that were ``asked`` for, of a launch or of its check."""
+    found = facts.get("asked")  # perhaps from a file that somebody wrote
     options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
     return [[str(word) for word in words] for words in options]
 
