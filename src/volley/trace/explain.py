@@ -174,11 +174,16 @@ def _shared_gpus(trace: Trace) -> Iterator[Note]:
 
 
 def _waits(times: Split) -> Iterator[Note]:
+    least_s = max(_WORTH * times.mpi_s, _WORTH_OF_ALL * times.total_s)
     for what in ("late_s", "absent_s"):
         found = added(getattr(each, what) for each in times.ranks)
         for partner, seconds in sorted(found.items(), key=lambda item: -item[1])[:3]:
-            if seconds >= max(_WORTH * times.mpi_s, _WORTH_OF_ALL * times.total_s) > 0:
+            if seconds >= least_s > 0:
                 yield _wait_note(times, what, partner, seconds)
+    unsplit_s = sum(each.without_core_s for each in times.ranks)
+    if unsplit_s >= least_s > 0 and not any(each.lost_s for each in times.ranks if not each.has_core):
+        said = "the program was too short to tell who computes too long from who was not let run. Record a longer run"
+        yield Note("missing", f"waits for other ranks ({format_time(unsplit_s)}) are not split: {said}", first=True)
 
 
 def _wait_note(times: Split, what: str, partner: int, seconds: float) -> Note:
@@ -216,9 +221,6 @@ def _cores(times: Split) -> Iterator[Note]:
             f"ready to run, but without a core: {named} of the time. {waits if unsplit_s else ''}"
             "Start fewer ranks than cores, bind them, or end what else runs there",
         )
-    elif unsplit_s:
-        said = "the program was too short to tell who computes too long from who was not let run. Record a longer run"
-        yield Note("missing", f"waits for other ranks ({format_time(unsplit_s)}) are not split: {said}", first=True)
 
 
 def _kept(trace: Trace, times: Split) -> Iterator[Note]:
