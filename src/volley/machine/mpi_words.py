@@ -97,7 +97,7 @@ LIMITS_MET = {
     "ulimit -l": re.compile(r"max locked memory|memlock|ibv_(reg_mr\w*|create_cq|create_qp)\b.*Cannot allocate memory"),
     "df /dev/shm": re.compile(
         r"No space left on device.*/dev/shm|/dev/shm.*(No space left|not enough space)"
-        r"|(failed to extend|creating shared memory segment) /dev/shm"
+        r"|(failed to extend|creating shared memory segment|not enough space for) /dev/shm"
     ),
 }
 """What shows a limit of this shell or host that a job met, and the words for it."""
