@@ -27,7 +27,7 @@ from volley.check.findings import Again, Busy, CheckFinding, of_cluster, render
 from volley.check.options import CLUSTER_S, GPUS_S, MACHINE_S, CheckOptions
 from volley.check.places import Names
 from volley.command.option_values import expand
-from volley.document import part_of
+from volley.document import Frozen, part_of
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
 from volley.launch import cluster_map
 from volley.launch.allocation import allocation
@@ -56,6 +56,16 @@ OF_ONE_MACHINE = "--expect has limits of one machine: leave it out, or check eac
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 
 
+class OfCheck(Frozen, frozen=True, kw_only=True):
+    """What the records of each launch say of its check."""
+
+    asked: list[list[str]]
+    """The options of the check."""
+    one_machine: bool
+    nodes: int
+    """So many were asked for."""
+
+
 @dataclass
 class Check:
     """A check while it measures."""
@@ -67,6 +77,8 @@ class Check:
     again: Again
     here: bool = False
     """One machine is checked."""
+    nodes: int = 1
+    """So many were asked for."""
     findings: list[CheckFinding] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
 
@@ -89,7 +101,8 @@ class Check:
             self.findings.append(finding(status="NOT POSSIBLE", said=str(error)))
             return []
         session.asks_path = not self.here  # paths are compared between nodes
-        session.of_check = {"asked": command_again.asked(self.options.typed), "one_machine": self.here}
+        asked = command_again.asked(self.options.typed)
+        session.of_check = OfCheck(asked=asked, one_machine=self.here, nodes=self.nodes)
         shown = "table" if chosen.format == "table" else "json"
         with Progress(shown, session.jobs.count, quiet=chosen.quiet) as progress:
             session.run(self.writer, progress)
@@ -149,7 +162,8 @@ def run(options: CheckOptions) -> int:
         usual_s = _usual_s(gpus, one=one)
         budget_s = options.budget or usual_s
         again = Again(command_again.asked(options.typed), max(usual_s, 2 * budget_s))
-        check = Check(options, writer, stop, budget_s, again, here=one)
+        nodes = len(set(hosts)) or (granted.nodes if granted else 1)
+        check = Check(options, writer, stop, budget_s, again, here=one, nodes=nodes)
         try:
             if options.transport:  # a name that is wrong is said before anything is measured
                 with suppress(MachineError):
@@ -168,7 +182,7 @@ def run(options: CheckOptions) -> int:
             return ended.code
     judged = Judged(options, of_layers, logs, together, yardsticks, again, here=one)
     check.findings += judged.findings()
-    check.findings += _without_rank(logs, len(set(hosts)) or (granted.nodes if granted else 1))
+    check.findings += _without_rank(logs, nodes)
     records = [str(writer.path)] if writer.path and judged.names else []
     code = _show(check.findings, judged.nodes(hosts), options, records)
     if not options.output.quiet and (line := writer.last_line()):
@@ -448,12 +462,13 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
         names = join_few(map(escape_controls, options.records))
         raise UserError(f"--from {names}: these are not records of a check: volley show shows them")
     plan = next((log.run.plan for log in ranks if log.run), None)
-    check = part_of(planned[0][1].launch, dict[str, Any], "of_check") if planned else None
-    given = command_again.options_in(check) if check else command_again.options_given(plan)
+    check = part_of(planned[0][1].launch, OfCheck, "of_check") if planned else None
+    given = check.asked if check else command_again.options_given(plan)
     budget_s = command_again.budget_in(given)
     given = [words for words in given if words[0] not in ("--learn", "--learn-busy", "--expect")]
     asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
     one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
+    one = check.one_machine if check else one
     usual_s = _usual_s(max((len(log.gpus("before")) for log in logs), default=0) or None, one=one)
     again = Again([*asked.values()], max(usual_s, 2 * (budget_s or usual_s)))
     of_layers: list[LayerLogs] = []
@@ -474,11 +489,12 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     _refuse_others([log for log, _ in others if not log.of_check and id(log) not in of_check])
     held = {name for log in logs if log.run for name in log.run.plan.transports}
     unmeasured = [name for name in options.transport if name != "all" and not meant(name, held)]
-    ended = bool(check and check.get("one_machine"))  # before that, or there was no time for it
+    ended = bool(check and check.one_machine)  # before that, or there was no time for it
     status: Verdict = "UNDECIDED" if yardsticks.limits or unmeasured or ended else "NOT JUDGED"
     how = again.longer if ended else again()
     missing = partial(CheckFinding, status=status, said="these records do not contain it", remedy=how)
     found = [*(missing(layer=each) for each in absent + unmeasured), *_failed(logs, of_layers, options)]
+    found += _without_rank(ranks, check.nodes if check else 1)
     if cut := sum(not log.complete and not (log.times and log.times.failed) for log in logs):
         said = f"{count(cut, 'launch')} ended before all was measured"
         found.insert(0, CheckFinding(status="UNDECIDED", layer="records", said=said, remedy=again()))

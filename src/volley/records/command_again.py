@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -122,12 +122,7 @@ def options_apart(plans: Iterable[Plan | None]) -> list[str]:
 
 
 def options_given(plan: Plan | None) -> list[list[str]]:
-    return options_in(plan.launch if plan else {})
-
-
-def options_in(facts: Mapping[str, Any]) -> list[list[str]]:
-    """Return the options that were ``asked`` for, of a launch or of its check."""
-    found = facts.get("asked")  # perhaps from a file that somebody wrote
+    found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
     options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
     return [[str(word) for word in words] for words in options]
 

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -224,7 +224,7 @@ class Session:
     """What the preflight found, if there was one: a session that is run again does not repeat it."""
     asks_path: bool = True
     """Whether a launch of its own may show the path of the messages."""
-    of_check: Mapping[str, Any] | None = None
+    of_check: msgspec.Struct | None = None
     """What check it is a part of: the records of one that ended early say so, too."""
     paths: LaunchPaths | None = None
     """What a launch showed that sent messages of its own; ``None``: there has been none."""
@@ -287,7 +287,7 @@ class Session:
         if (kept := self.options.output).name or kept.tag:
             launch["kept_as"] = {"name": kept.name, "tags": kept.tag}
         if self.of_check:
-            launch["of_check"] = self.of_check
+            launch["of_check"] = msgspec.to_builtins(self.of_check)
         risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
             launch |= msgspec.to_builtins(self.paths)
