@@ -489,7 +489,7 @@ def test_a_check_of_one_machine(volley: Command, tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
     words = ("check", "--format", "json", "--ranks", "2", "-o", str(tmp_path / "records.jsonl"), "--force")
     words = (*words, "--budget", "20", "--expect", str(file))
-    done = volley(*words, "--learn")
+    done = volley(*words, "--learn", "--learn-busy")
     found = json.loads(done.out)["findings"]
     assert done.code == 0, done.err
     assert {each["verdict"] for each in found} <= {"PASS", "NOT JUDGED"}

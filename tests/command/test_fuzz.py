@@ -32,6 +32,7 @@ def test_nothing_is_left_behind_and_all_is_shown(chosen: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.alone  # a job that waits for a core has more time
 def test_a_run_ends_in_time_whose_rank_is_stopped(chosen: Path) -> None:
     assert not killings.run(chosen, 3, 7, "stop")
 
