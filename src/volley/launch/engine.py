@@ -22,7 +22,7 @@ from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import MpiAbout
 from volley.machine.mpi_words import first_cause, limit_in
-from volley.machine.signals import GRACE_S, Child, CoreWait, Stop, signal_name
+from volley.machine.signals import GRACE_S, Child, Stop, signal_name
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan
 from volley.records.record_types import End, LaunchTimes, Run, Transport
@@ -191,8 +191,6 @@ class EngineProcess:
         self._look_every_s = min(_LOOK_AT_START_S, _LOOK_EVERY_S)
         self._own_session = not start.inside_launcher  # a foreign launcher ends its ranks as a process group
         self._patience = start.patience
-        self._core_waits: dict[int, CoreWait] = {}
-        """How long each thread of the job had waited for a core when its limit began, or was last looked at."""
         self._note = note
         self._program = "the engine" if Path(start.tokens[0]).name == engine_path.NAME else "the launcher"
         self._stop = stop
@@ -323,7 +321,7 @@ class EngineProcess:
 
         Call this after the last record.  The watchdog of a rank ends MPI_Finalize; a launcher has no watchdog.
         """
-        self._core_waits = self._child.core_waits({})
+        self._child.core_wait_s()  # what it waited before does not count
         within_s = watchdog_s + self._patience.end_s
         sentence = f"{self._program} had not ended {within_s:g} s after the last record; killed it"
         self._limit(within_s, sentence, f"the end of {self._program}")
@@ -366,10 +364,7 @@ class EngineProcess:
 
         The longest wait of a thread counts, not the sum: so a job that never ends is killed on a busy machine, too.
         """
-        before, self._core_waits = self._core_waits, self._child.core_waits(self._core_waits)
-        earlier_s = {thread: wait.wait_s for thread, wait in before.items()}
-        new_s = (wait.wait_s - earlier_s.get(thread, 0.0) for thread, wait in self._core_waits.items())
-        waited_s = max(new_s, default=0.0)
+        waited_s = self._child.core_wait_s()
         if waited_s < _SHORT_WAIT_S:
             return False
         self._within_s += waited_s
@@ -384,7 +379,7 @@ class EngineProcess:
         self._ranks_here = self._ranks_here or self._has_ranks(ended=True)
         have_ended = self._sentences or (self._ranks_here and not self._has_ranks())
         if have_ended and now + end_s < self._limit_from + self._within_s:
-            self._core_waits = self._child.core_waits(self._core_waits)
+            self._child.core_wait_s()  # as in expect_end
             sentence = f"{self._program} had not ended {end_s:g} s after its ranks; killed it"
             self._limit(end_s, sentence, f"the end of {self._program} after that of its ranks")
 

@@ -269,7 +269,7 @@ _LEFT_S = 5.0
 """Processes that a child left are waited for this long after SIGKILL: a driver may hold one in the kernel."""
 
 
-class CoreWait(NamedTuple):
+class _CoreWait(NamedTuple):
     """How long a thread has been ready to run and had no core."""
 
     wait_s: float
@@ -304,6 +304,8 @@ class Child:
         self.scratch = str(folder) if own_scratch else ""
         self._guard = ChildGuard(self.scratch)
         self._own_session = own_session
+        self._core_waits: dict[str, _CoreWait] = {}
+        """Of each thread of its processes, by its number, when ``core_wait_s`` was called last."""
         self._started = False
         try:
             variables = dict(environment)
@@ -402,24 +404,26 @@ class Child:
             members += [child for child in started.get(pid, ()) if child not in members]
         return {pid: names[pid] for pid in members}
 
-    def core_waits(self, before: Mapping[int, CoreWait]) -> dict[int, CoreWait]:
-        """Return how long each thread of its processes has waited for a core, by the number of the thread.
+    def core_wait_s(self) -> float:
+        """Return the longest time for which one of its threads has waited for a core since the last call.
 
-        ``before``: the result of an earlier call.  Linux counts a wait when it ends, which may take seconds: a thread
-        that was ready then, and has not run since, has waited from then on.
+        Linux counts a wait when it ends, which may take seconds: a thread that is ready now and has not run since the
+        last call counts as waiting since then.
         Source: ``/proc/PID/task/TID/schedstat`` (Linux, Documentation/scheduler/sched-stats.rst).
         """
-        found = {}
+        before, found, longest_s = self._core_waits, dict[str, _CoreWait](), 0.0
         for pid in self.processes():
             with contextlib.suppress(ValueError, OSError, IndexError):  # it has ended, or Linux does not say
                 for thread in Path("/proc", str(pid), "task").iterdir():
                     counters, now_s = (thread / "schedstat").read_text("ascii"), time.monotonic()
-                    last, wait_s = before.get(int(thread.name)), int(counters.split()[1]) * 1e-9
+                    last, wait_s = before.get(thread.name), int(counters.split()[1]) * 1e-9
                     is_ready = (thread / "stat").read_bytes().rpartition(b") ")[2].startswith(b"R")
                     if last and last.counters == counters:
                         wait_s = last.wait_s + (now_s - last.at_s if is_ready else 0.0)
-                    found[int(thread.name)] = CoreWait(wait_s, counters, now_s)
-        return found
+                    found[thread.name] = _CoreWait(wait_s, counters, now_s)
+                    longest_s = max(longest_s, wait_s - (last.wait_s if last else 0.0))
+        self._core_waits = found
+        return longest_s
 
     @staticmethod
     def _kill_all(members: Iterable[int]) -> None:
