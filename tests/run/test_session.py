@@ -62,17 +62,21 @@ def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path)
     assert sorted(launch["asked"]) == sorted([["--sizes", "8,64"], ["--launches", "1"], *arguments, ["--gpus", "1,0"]])
 
 
+def after_each_launch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
+    launch = session.Session._launch
+
+    def launch_and_then(self: session.Session, *arguments: Any) -> Any:
+        outcome = launch(self, *arguments)
+        then()
+        return outcome
+
+    monkeypatch.setattr(session.Session, "_launch", launch_and_then)
+
+
 def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
     bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    launch = session.Session._launch
-
-    def interrupted(self: session.Session, *arguments: Any) -> Any:
-        outcome = launch(self, *arguments)
-        os.kill(os.getpid(), signal.SIGINT)
-        return outcome
-
-    monkeypatch.setattr(session.Session, "_launch", interrupted)
+    after_each_launch(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGINT))
     records = tmp_path / "out.jsonl"
     assert measure("-o", str(records), "--launches", "3", "--budget", "60") == 130
     out, err = capsys.readouterr()
@@ -88,14 +92,7 @@ def test_ctrl_c_between_launches_shows_and_names_what_was_measured(
 def test_a_launch_that_ends_before_its_first_record_leaves_the_report_of_those_before(
     bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    launch = session.Session._launch
-
-    def once(self: session.Session, *arguments: Any) -> Any:
-        outcome = launch(self, *arguments)
-        (bin_folder / "mpirun").write_text("#!/bin/sh\nexit 143\n", encoding="utf-8")
-        return outcome
-
-    monkeypatch.setattr(session.Session, "_launch", once)
+    after_each_launch(monkeypatch, lambda: (bin_folder / "mpirun").write_text("#!/bin/sh\nexit 143\n", "utf-8"))
     records = tmp_path / "out.jsonl"
     assert cli.main(["pingpong", "--sizes", "8,64", "-o", str(records), "--launches", "3"]) == 1
     live = capsys.readouterr().out

@@ -63,6 +63,19 @@ def pair(a: dict[str, Any], b: dict[str, Any], job: dict[str, Any]) -> dict[str,
     return {**known, "hosts": [{**each, **change} for each, change in zip(known["hosts"], (a, b), strict=True)]}
 
 
+def two_networks(name: str, *addresses: str) -> dict[str, Any]:
+    """Two hosts that reach each other by ``eth0`` and by another interface, which has these addresses."""
+    known = [{"eth0": f"192.0.2.{number}/24", name: address} for number, address in enumerate(addresses, start=1)]
+    a, b = (
+        {
+            "interfaces": {"lo": "127.0.0.1/8", **own},
+            "reached": {f"{other} {each.partition('/')[0]}": "ok" for each in its.values()},
+        }
+        for own, other, its in ((known[0], "b", known[1]), (known[1], "a", known[0]))
+    )
+    return pair(a, b, {})
+
+
 _NCCL_WORKS = {
     "points": [{"transport": "nccl", "size_bytes": 1 << 20, "status": "ok", "half_round_trip_s": 1e-5}],
     "transports": [{"transport": "nccl", "available": True}],
@@ -353,19 +366,7 @@ FINE: dict[str, dict[str, Any]] = {
     "a host with another address for its name, and MPI works": {
         "hosts": hosts(b={"names": {"a": ["203.0.113.9"], "b": ["192.0.2.2"]}})
     },
-    "two cards in one network, and MPI works": {
-        "hosts": pair(
-            {
-                "interfaces": {"lo": "127.0.0.1/8", "eth0": "192.0.2.1/24", "eth1": "192.0.2.11/24"},
-                "reached": {"b 192.0.2.2": "ok", "b 192.0.2.12": "ok"},
-            },
-            {
-                "interfaces": {"lo": "127.0.0.1/8", "eth0": "192.0.2.2/24", "eth1": "192.0.2.12/24"},
-                "reached": {"a 192.0.2.1": "ok", "a 192.0.2.11": "ok"},
-            },
-            {},
-        )
-    },
+    "two cards in one network, and MPI works": {"hosts": two_networks("eth1", "192.0.2.11/24", "192.0.2.12/24")},
     "an IOMMU that translates nothing, and ACS that redirects nothing": {
         "iommu": {"units": ["ivhd0"], "types": ["identity"], "bridges": [{"address": "0000:40:03.1", "acs_control": 1}]}
     },
@@ -381,19 +382,7 @@ FINE: dict[str, dict[str, Any]] = {
         "driver": {"modules": ["nvidia", "nvidia_uvm"]},
         "hosts": hosts(path=_over(_EFA, "UCX", "rendezvous zero-copy, rc_mlx5/mlx5_0:1")),
     },
-    "docker0 on both hosts, and UCX and MPI work": {
-        "hosts": pair(
-            {
-                "interfaces": {"lo": "127.0.0.1/8", "eth0": "192.0.2.1/24", "docker0": "172.17.0.1/16"},
-                "reached": {"b 192.0.2.2": "ok", "b 172.17.0.1": "ok"},
-            },
-            {
-                "interfaces": {"lo": "127.0.0.1/8", "eth0": "192.0.2.2/24", "docker0": "172.17.0.1/16"},
-                "reached": {"a 192.0.2.1": "ok", "a 172.17.0.1": "ok"},
-            },
-            {},
-        )
-    },
+    "docker0 on both hosts, and UCX and MPI work": {"hosts": two_networks("docker0", "172.17.0.1/16", "172.17.0.1/16")},
     "variables of a binding, and srun works": {
         "surroundings": {"batch_system": "slurm", "job_hosts": ["node1"]},
         "environment": {"SLURM_JOB_ID": "42", "SLURM_CPU_BIND": "quiet,mask_cpu:0x1"},
