@@ -467,8 +467,8 @@ def _of_records(logs: Sequence[RunLog], options: CheckOptions, yardsticks: Yards
     budget_s = command_again.budget_in(given)
     given = [words for words in given if words[0] not in ("--learn", "--learn-busy", "--expect")]
     asked = {words[0]: words for words in (*given, *command_again.asked(options.typed))}
-    one = all(len({rank.host for rank in log.run.ranks}) == 1 for log in logs if log.run)
-    one = check.one_machine if check else one
+    hosts = [{rank.host for rank in log.run.ranks} for log in logs if log.run]
+    one = check.one_machine if check else all(len(each) == 1 for each in hosts)
     usual_s = _usual_s(max((len(log.gpus("before")) for log in logs), default=0) or None, one=one)
     again = Again([*asked.values()], max(usual_s, 2 * (budget_s or usual_s)))
     of_layers: list[LayerLogs] = []

@@ -8,10 +8,8 @@ probability of a false alarm is divided by the number of times that are judged.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -147,13 +145,15 @@ def refuse(path: Path) -> None:
 
     if not path.parent.is_dir():
         raise UserError(f"--expect {path}: there is no folder {path.parent}")
+    size_bytes = 0
     if path.exists():
         read_limits(path)
+        size_bytes = path.stat().st_size
     try:
-        if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if size_bytes:
+            path.open("r+b").close()
         with TemporaryFile(dir=path.parent) as file:
-            file.write(bytes(ROOM_BYTES + (path.stat().st_size if path.exists() else 0)))
+            file.write(bytes(ROOM_BYTES + size_bytes))
     except OSError as error:
         raise cannot_write(path, "limits", error) from None
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from volley.benchmarks import BENCHMARKS, named
 from volley.compare.options import FailOn
 from volley.errors import UserError
-from volley.records.launch_series import Key, Observed, Rows, Sweep, differing, launches_of, observed_in, way_of
+from volley.records.launch_series import Key, Observed, Rows, Sweep, launches_of, observed_in, ways_apart
 from volley.records.plan import Plan
 from volley.records.record_types import Run
 from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
@@ -219,9 +219,8 @@ class Comparison:
         Two recordings of an application are replayed to see what changed.
         """
         sides = (self.first, self.second) if self.first.repeats else ()
-        ways = ([way_of(side.plan_of(*first)) for side in sides] for first in self.firsts)
-        found = dict.fromkeys(chain.from_iterable(map(differing, ways)))
-        return [each for each in found if each not in ("program", "recorded")]
+        plans = ([side.plan_of(*first) for side in sides] for first in self.firsts)
+        return list(dict.fromkeys(chain.from_iterable(map(ways_apart, plans))))
 
     @cached_property
     def series(self) -> list[str]:

@@ -84,11 +84,11 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
     )
 
 
-_OF_RANKS = ("--hosts", "--gpus", "--share-gpu", "--gpu-after-init", "--mpi", "--launcher", "--launcher-arg")
+OF_RANKS = ("--hosts", "--gpus", "--share-gpu", "--gpu-after-init", "--mpi", "--launcher", "--launcher-arg")
 """Options that say where ranks are started, and with what."""
 
 
-def of_ranks(command: str, plan: Plan | None, names: Sequence[str] = _OF_RANKS) -> str:
+def of_ranks(command: str, plan: Plan | None, names: Sequence[str] = OF_RANKS) -> str:
     """Return another command with those options of the run that say where its ranks were, and with what."""
     its = (word for words in options_given(plan) if words[0] in names for word in written(words))
     return " ".join([command, *map(shlex.quote, its)])
@@ -106,6 +106,7 @@ def budget_named(plan: Plan | None) -> float | None:
 
 
 def budget_in(options: Iterable[Sequence[str]]) -> float | None:
+    """Return the seconds of ``--budget`` among options as they were typed; ``None`` if none is given."""
     given = (words[1:] for words in options if words[0] == "--budget")
     with suppress(ValueError):  # from a file that somebody wrote
         return next((float(word) for (word,) in given), None)

@@ -160,6 +160,8 @@ _OF_THE_TIME = {"ci", "point_time_s", "size_time_s", "min_visits", "rounds", "re
 _OF_THE_POINTS = {"operations", "sizes_bytes", "latency_sizes_bytes", "bandwidth_sizes_bytes", "computations"}
 _OF_THE_POINTS |= {"sections", "pairs", "gpus"}
 """Parts that a point has by itself."""
+_OF_A_RECORDING = frozenset({"program", "recorded"})
+"""Parts that say which recording is replayed."""
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
@@ -182,6 +184,11 @@ def way_of(plan: Plan | None) -> Conditions:
     known = {"benchmark": plan.benchmark, "ranks": plan.world_size, "verified": plan.verify}
     known |= {"sharing a GPU": plan.share_device, **settings_of(plan)}
     return {name: str(value) for name, value in known.items()}
+
+
+def ways_apart(plans: Sequence[Plan | None]) -> list[str]:
+    """Return in what plans differ in how they measure, whichever recording they replay."""
+    return [each for each in differing([way_of(plan) for plan in plans]) if each not in _OF_A_RECORDING]
 
 
 def way_key(log: RunLog) -> Hashable:

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -46,7 +46,7 @@ from volley.machine.transports import have_threads
 from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
-from volley.records.record_types import End, LaunchTimes, Run
+from volley.records.record_types import End, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -401,10 +401,10 @@ class Session:
         writer.launches += 1
         log = RunLog(file=str(writer.path or ""), number=writer.launches)
 
-        def keep(*records: Any) -> None:
+        def keep(*records: Any, write: Callable[[bytes], None] = writer.write) -> None:
             """Save records of the front end among the engine's."""
             for record in records if log.run else ():
-                (writer.hold if isinstance(record, LaunchTimes) else writer.write)(encode_line(record))
+                write(encode_line(record))
                 log.add(record)
 
         with EngineProcess(start, self.stop, progress.note) as process:
@@ -428,7 +428,7 @@ class Session:
         self.ended = process.ended
         outcome = self._outcome(plan, log, process, start)
         failed = outcome.why if outcome.code == EXIT_FAILED and self.stop.signal is None else ""
-        keep(msgspec.structs.replace(times, failed=utf8(failed)))
+        keep(msgspec.structs.replace(times, failed=utf8(failed)), write=writer.hold)
         if self.options.output.verbose and (steps := describe(log)):
             progress.note(steps)
         if log.run is None and (self.stop.signal is not None or len(self.logs) > 1):  # it had not begun

@@ -19,7 +19,7 @@ import msgspec
 from volley.benchmarks.points.results import PointResult, PointSeries, ResultSeries, by_name, by_transport
 from volley.document import part_of
 from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
-from volley.records.command_again import command_again, of_ranks
+from volley.records.command_again import OF_RANKS, command_again, of_ranks
 from volley.records.plan import Plan
 from volley.report.cells import bounds_of, digits_cell, launches_of
 from volley.report.model import Note, finding
@@ -38,9 +38,13 @@ JUDGED_FROM_S = 0.25e-3
 message takes a part of its time, however good the link is.  Between two H200s nccl, the slowest to rise, reaches 70 %
 at 128 MiB, which take 0.28 ms (docs/method/comparing.md)."""
 
-_LOOK_AT = {"aware": "volley doctor", "nccl": "volley tune pingpong -t nccl"}
-"""What helps a transport far below the line rate; of others ``volley matrix`` measures the link that they use."""
-_OF_DOCTOR = ("--hosts", "--mpi")
+_LOOK_AT = {
+    "aware": ("volley doctor", ("--hosts", "--mpi")),
+    "nccl": ("volley tune pingpong -t nccl", OF_RANKS),
+    "": ("volley matrix", OF_RANKS),
+}
+"""What helps a transport far below the line rate, and the options of the run that it takes; of others ``volley matrix``
+measures the link that they use."""
 
 MAX_SLOWER = 2
 """The summary has at most this many messages that take longer than they have to."""
@@ -168,8 +172,8 @@ def _shares(points: Sequence[PointResult], plan: Plan | None) -> Iterator[Note]:
         unsure = f"; too few launches to tell whether that is above {good}"
         if share.interval and not share.widened:
             unsure = f"; may be above or below {good} ({bounds_of(share, 100, '%')})"
-        look = _LOOK_AT.get(point.transport, "volley matrix")
-        look = of_ranks(look, plan, _OF_DOCTOR) if look == _LOOK_AT[AWARE] else of_ranks(look, plan)
+        command, names = _LOOK_AT.get(point.transport, _LOOK_AT[""])
+        look = of_ranks(command, plan, names)
         if share.below(GOOD_SHARE):
             yield finding("SLOW", text, look)
         elif share.median < GOOD_SHARE:

@@ -124,9 +124,10 @@ class PointForecast(Forecast):
         self._untimed_s = COLD_S if getattr(plan.options, "cold_cache", False) else 0.0
         self._untimed_s += 0.0 if adaptive else passes * MESSAGE_S
         least = VISIT_EXCHANGES * sampling.min_visits if adaptive else exchanges
-        long_bytes = LONG_EXCHANGE_S * HOST_RATE_BPS / (window or 2)
+        exchange_bps = HOST_RATE_BPS / (window or 2)
+        long_bytes = LONG_EXCHANGE_S * exchange_bps
         part_s = (sampling.size_time_s or math.inf) / max(len(plan.transports), 1)
-        most_bytes = part_s * HOST_RATE_BPS / (window or 2) / least
+        most_bytes = part_s * exchange_bps / least
         sizes = pairwise(sorted(sizes_bytes))
         self._too_long = {size for before, size in sizes if before > long_bytes and size > most_bytes}
         self._left: dict[str, list[int]] = {name: list(sizes_bytes) for name in plan.transports}

@@ -146,11 +146,17 @@ def why_not(trace: Trace, calls: Calls) -> str:
     messages = (each for each in operations if each.kind in ("send", "receive"))
     if any(map(_is_replayed, messages)) or any(_is_whole(calls, group) for group in calls.collectives):
         return ""
-    seconds = {name: each.seconds for name, each in trace.totals.items() if name != "Finalize"}
-    shares = {name: each / sum(seconds.values()) for name, each in seconds.items() if each and _communicates(name)}
+    seconds = _counted_s(trace)
+    all_s = sum(seconds.values())
+    shares = {name: each / all_s for name, each in seconds.items() if each and _communicates(name)}
     most = sorted(((share, name) for name, share in shares.items() if share >= LEAST_SHOWN), reverse=True)
     named = join_few(f"MPI_{name} {100 * share:.0f} %" for share, name in most)
     return "it has no call that a replay repeats" + (f" ({named} of the time in MPI)" if named else "")
+
+
+def _counted_s(trace: Trace) -> dict[str, float]:
+    """Return the time of all calls of each name in s, kept or only counted."""
+    return {name: each.seconds for name, each in trace.totals.items() if name != "Finalize"}
 
 
 def _is_whole(calls: Calls, group: dict[int, Operation]) -> bool:
@@ -210,7 +216,7 @@ class _Builder:
                     before_s = left_out.get(f"MPI_{name}", 0.0)
                     left_out[f"MPI_{name}"] = before_s + float(took_s[numbers[~kept]].sum())
         recorded_s = {name: np.concatenate(durations.get(name, [np.zeros(1)])) for name in self._names}
-        counted_s = {name: each.seconds for name, each in self._trace.totals.items() if name != "Finalize"}
+        counted_s = _counted_s(self._trace)
         if any(rank.header["dropped"] for rank in self._trace.ranks):
             known_s = sum(float(each.sum()) for each in recorded_s.values()) + sum(left_out.values())
             all_s = sum(seconds for name, seconds in counted_s.items() if _communicates(name))
