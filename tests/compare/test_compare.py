@@ -94,6 +94,19 @@ def truncated() -> Logs:
     return logs
 
 
+def cut() -> Logs:
+    """A baseline that ended before it measured one of its transports."""
+    logs = without(launches(3), slice(3, None))
+    logs[-1].end = None
+    return logs
+
+
+def damaged() -> Logs:
+    logs = launches(2)
+    logs[2].problems = ["line 17: no JSON: invalid character", "line 18: no JSON: invalid character"]
+    return logs
+
+
 def ordered(seed: int, time_s: float, sizes: tuple[int, ...]) -> Logs:
     logs = launches(seed)
     for number, log in enumerate(logs):
@@ -141,6 +154,7 @@ COMPARED: dict[str, Callable[[], tuple[Logs, Logs]]] = {
     "only-in-b": lambda: (launches(1), launches(2, names=("host", "aware", "peer"))),
     "failed": lambda: (launches(1), one_failed()),
     "truncated": lambda: (launches(1), truncated()),
+    "damaged": lambda: (launches(1), damaged()),
     "matrices": gpu_logs,
     "common-point": with_common_point,
     "sizes-in-any-order": lambda: (ordered(1, 1e-6, (8, 1 << 30, 512)), ordered(2, 2e-6, (8, 1 << 30, 512))),
@@ -190,7 +204,7 @@ def test_pairs_without_a_partner_are_left_out() -> None:
 def test_missing_launches_of_the_second_run_are_incomplete() -> None:
     second = launches(2)
     second[-1].missing_launches = 2
-    assert compared(launches(1), second).lost == ["b has 2 incomplete launches"]
+    assert compared(launches(1), second).lost == ["b has 2 launches missing"]
 
 
 @pytest.mark.parametrize("name", ["stream", "rank_matrix", "jacobi", "gpu_matrix"])
@@ -268,6 +282,7 @@ FILES: dict[str, Callable[[], Logs]] = {
     "two-fewer": lambda: without(launches(2), slice(1, 3)),
     "failed": one_failed,
     "truncated": truncated,
+    "cut": cut,
     "twice": lambda: launches(1) * 2,
     "stream": lambda: [example_records.log(example_records.stream([1e-3] * 6, direction="uni", window=64))],
     "peer": lambda: launches(2, names=("peer",)),
@@ -285,6 +300,8 @@ def test_gates_and_mistakes_are_those_that_were_looked_at(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     for name, logs in FILES.items():
         write(tmp_path / name, logs())
+    written = (tmp_path / "again").read_bytes().splitlines(keepends=True)
+    (tmp_path / "damaged").write_bytes(b"".join([*written[:-1], b'{"record": "ping\n', written[-1]]))
     (tmp_path / "RESULTS").symlink_to(ROOT / "results/h200-x2")
     monkeypatch.chdir(tmp_path)
     check_transcript("compare/gates", capsys, only_err=True)

@@ -16,8 +16,8 @@ COMMANDS = (
         With --live, two command lines take turns, so that a drift of the machine affects both. The first run may also
         be a reference: published results of another machine have no repeats, so there are ratios and no verdicts.
 
-        The exit code is 1 where a point failed; with --fail-on also where one is slower, and 4 where the launches can
-        show that of none.""",
+        The exit code is 1 where a point failed; with --fail-on also where one is slower, and 4 where the launches of
+        some cannot show that.""",
         options="volley.compare.options.CompareOptions",
         run=Lazy("volley.compare.command.compare"),
         examples=(

@@ -29,6 +29,7 @@ from volley.references import Reference, published
 from volley.statistics.launches import FEASIBLE
 from volley.statistics.two_runs import (
     SWEEP,
+    Booleans,
     Differences,
     Floats,
     Integers,
@@ -97,10 +98,14 @@ class Side:
         return [log.run for log in self.logs if log.run]
 
     @property
-    def incomplete(self) -> int:
-        """How many launches ended before their last point, or did not begin because the run was stopped."""
-        cut = sum(log.end is None or not log.complete or log.end.status == "stopped" for log in self.logs)
-        return cut + sum(log.missing_launches for log in self.logs)
+    def incomplete(self) -> str:
+        """What is not there of its launches, in words; empty if all of them are whole."""
+        lines = list(chain.from_iterable(log.problems for log in self.logs))
+        cut = sum(not log.problems and (log.end is None or log.end.status == "stopped") for log in self.logs)
+        damaged = f"{count(len(lines), 'line')} damaged or out of place ({lines[0]})" if lines else ""
+        early = f"{count(cut, 'launch')} that ended early" if cut else ""
+        missing = sum(log.missing_launches for log in self.logs)
+        return join_words(filter(None, (damaged, early, f"{count(missing, 'launch')} missing" if missing else "")))
 
     def plan_of(self, sweep: Sweep, at: str) -> Plan | None:
         """The plan of the first launch that measured a point."""
@@ -267,14 +272,17 @@ class Comparison:
         return np.exp(SWEEP * self.differences.width * narrower) - 1
 
     @cached_property
+    def able(self) -> Booleans:
+        """Whether the launches of each point can show a change, at the level of this comparison."""
+        if not self.first.repeats:
+            return self.differences.kind == "ci"
+        counts = zip(*(those.tolist() for those in self.differences.launches), strict=True)
+        return np.array([can_decide(*each, paired=self.paired, comparisons=self.comparisons) for each in counts])
+
+    @property
     def possible(self) -> bool:
         """True if the launches could show a change of some point; a reference has no launches."""
-        counts = set(zip(*(those.tolist() for those in self.differences.launches), strict=True))
-        return self.first.repeats and any(map(self._can_decide, counts))
-
-    def _can_decide(self, launches: tuple[int, int]) -> bool:
-        """Return whether so many launches of both sides can show a change, at the level of this comparison."""
-        return can_decide(*launches, paired=self.paired, comparisons=self.comparisons)
+        return self.first.repeats and bool(self.able.any())
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -312,7 +320,7 @@ class Comparison:
         second = self.second
         found = [f"{count(side.failed, 'point')} of {side.name} failed" for side in (self.first, second) if side.failed]
         if second.incomplete:
-            found.append(f"{second.name} has {count(second.incomplete, 'incomplete launch')}")
+            found.append(f"{second.name} has {second.incomplete}")
         return [*found, f"{second.name} lacks {self.missing(self.only[0])}"] if self.only[0] else found
 
     def failing(self, condition: FailOn) -> Integers:
@@ -338,9 +346,7 @@ class Comparison:
 
     def detectable(self, share: float) -> Floats:
         """Return the smallest change of each point that is shown to be larger than ``share``; infinite if none is."""
-        launches = zip(*(those.tolist() for those in self.differences.launches), strict=True)
-        able = [not self.first.repeats or self._can_decide(each) for each in launches]
-        return np.where(able, self.differences.detectable(share), math.inf)
+        return np.where(self.able, self.differences.detectable(share), math.inf)
 
 
 def _only(first: Rows, second: Rows) -> list[Key]:

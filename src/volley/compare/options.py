@@ -92,7 +92,7 @@ class CompareOptions(Options):
         help="Exit code 1 if a point is shown to be slower (slower:5%), or to differ (changed:5%), by this percentage "
         "with its whole 95 % interval, or if the second run has a failed point or an incomplete launch, or lacks a "
         "point of the first; with undecided (slower:5%,undecided) also if one may be, and with undecided alone if the "
-        "verdict of one is undecided. Else exit code 4 if each point may be, or if there are too few launches.",
+        "verdict of one is undecided. Else exit code 4 if each point may be, or if one has too few launches to tell.",
     )
     page: Path | None = option(
         "--output",

@@ -36,7 +36,7 @@ from volley.report.model import (
     Table,
 )
 from volley.run.report_parts import hosts_of
-from volley.statistics.launches import FEASIBLE, of_observations
+from volley.statistics.launches import FEASIBLE, MIN_LAUNCHES, of_observations
 from volley.statistics.two_runs import Bounds, Floats, Integers, min_beside, min_to_decide
 from volley.text import count, join_few, join_words
 from volley.units import SizeError, format_sig, parse_size, slower_or_faster
@@ -185,17 +185,20 @@ def _judged(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
     if comparison.lost or failing.size:
         reasons = [*comparison.lost, *(point_words(comparison, point) for point in failing.tolist())]
         return EXIT_FAILED, f"failed: {join_few(reasons)}{sees}"
-    too_few_launches = comparison.first.repeats and not comparison.possible
-    if not undecided.size and not too_few_launches:
+    first, blind = comparison.first, np.count_nonzero(~comparison.able)
+    lacks = f"{first.name} has {first.incomplete}, and lacks {comparison.missing(comparison.only[1])}"
+    unseen = [lacks] if first.incomplete and comparison.only[1] else []
+    unseen += [("" if blind == points else f"{blind} of {points} points: ") + too_few(comparison)] if blind else []
+    if not undecided.size and not unseen:
         return EXIT_GOOD, f"passed{sees}"
     # "undecided" is the table's verdict about --within; what the condition asks is another question.
     doubt = f"{_are(undecided.size)} undecided"
     if condition.share:
         doubt = f"may {'differ' if condition.either_way else 'be slower'} by {condition.share * 100:g} % or more"
-    why = too_few(comparison) if too_few_launches else f"{undecided.size} of {count(points, 'point')} {doubt}{sees}"
+    why = "; ".join(unseen) or f"{undecided.size} of {count(points, 'point')} {doubt}{sees}"
     if condition.undecided:
         return EXIT_FAILED, f"failed: {why}"
-    if too_few_launches or undecided.size == points:
+    if unseen or undecided.size == points:
         return EXIT_UNDECIDED, f"undecided: {why}"
     return EXIT_GOOD, f"passed, {why}"
 
@@ -206,7 +209,7 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
     seen = np.sort(comparison.detectable(condition.share or 0.0))
     known = seen[np.isfinite(seen)]
     if not known.size:
-        return f"no {what}, because there are no 95 % intervals"
+        return "nothing with a 95 % interval"
     half, largest = (f"{math.ceil(100 * change - 1e-9)} %" for change in (known[(len(known) - 1) // 2], known[-1]))
     if known.size < seen.size:
         return f"{what} of {largest} or more at {known.size} of {count(seen.size, 'point')}, and none at the others"
@@ -216,30 +219,31 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
 
 
 def too_few(comparison: Comparison) -> str:
-    needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons)
+    repeats, letter = comparison.first.repeats, comparison.letter
+    needed = min_to_decide(paired=comparison.paired, comparisons=comparison.comparisons) if repeats else MIN_LAUNCHES
     if comparison.paired:
-        made = int(comparison.differences.launches[0].max())
+        made = int(comparison.differences.launches[0][~comparison.able].max())
         return f"{count(made, 'pair')} {_are(made)} too few to show a change: use --launches {needed} or more"
-    sides = [("A", comparison.first), (comparison.letter, comparison.second)]
+    sides = [("A", comparison.first), (letter, comparison.second)]
     can, fewest = f"{needed} launches of each run", [int(np.min(those)) for those in comparison.differences.launches]
     more, fewer = (0, 1) if fewest[0] >= fewest[1] else (1, 0)
     beside = min_beside(fewest[more], comparisons=comparison.comparisons)
-    if beside <= needed:  # the run with more launches stays
+    if not repeats:
+        can, sides = f"{needed} launches of {letter}", sides[1:]
+    elif beside <= needed:  # the run with more launches stays
         can = f"{beside} launches of {sides[fewer][0]} beside {fewest[more]} of {sides[more][0]}"
         sides, needed = [sides[fewer]], beside
     commands = [_commands_again(comparison, side, needed) for _, side in sides]
-    who, letter = ("each run", "A") if len(sides) == 2 else (sides[0][0], sides[0][0])
+    who, file = ("each run", "A") if len(sides) == 2 else (sides[0][0], sides[0][0])
     if any(len(each) != 1 for each in commands):  # the records are of several commands, or of volley check
-        again = f"{who} again {needed} times or more and join its records (cat {letter}1 {letter}2 … > {letter})"
+        again = f"{who} again {needed} times or more and join its records (cat {file}1 {file}2 … > {file})"
     elif commands[0] == commands[-1]:
         again = f"{who} again with {commands[0][0]}"
     else:
         again = ", and ".join(f"{name} again with {line}" for (name, _), (line,) in zip(sides, commands, strict=True))
     one, other = map(_launches, comparison.differences.launches)
-    return (
-        f"{can} can show a change, these are too few (A: {one}; {comparison.letter}: {other}): measure {again}, or use "
-        "--live"
-    )
+    both, or_live = (f"A: {one}; ", ", or use --live") if repeats else ("", "")
+    return f"{can} can show a change, these are too few ({both}{letter}: {other}): measure {again}{or_live}"
 
 
 def _commands_again(comparison: Comparison, side: Side, launches: int) -> list[str]:
@@ -435,7 +439,7 @@ _TIME = Quantity("time", "µs", lambda time: time)
 def _notes(comparison: Comparison) -> Iterator[Note]:
     for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
         if side.incomplete:
-            yield Note("error", f"{letter}: {count(side.incomplete, 'launch')} ended early: volley show {side.name}")
+            yield Note("error", f"{letter} has {side.incomplete}: volley show {side.name}")
     for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
         if keys and not comparison.first.reference:
             yield Note("missing", f"only in {letter}: {comparison.missing(keys)}")

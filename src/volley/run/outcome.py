@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from volley.command.options import JobOptions
-from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_USAGE
+from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
 from volley.machine.mpi_words import SETTING, limit_in, lost_host, names_setting, reason_in
@@ -43,8 +43,8 @@ class RunOutcome:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the most serious exit code, in this order: stopped, usage error, failure, machine error."""
-    order = (EXIT_GOOD, EXIT_MACHINE, EXIT_FAILED, EXIT_USAGE)
+    """Return the most serious exit code, in this order: stopped, usage error, failure, undecided, machine error."""
+    order = (EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, EXIT_FAILED, EXIT_USAGE)
     return max(codes, key=lambda code: order.index(code) if code in order else len(order), default=EXIT_GOOD)
 
 
