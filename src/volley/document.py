@@ -93,6 +93,14 @@ def part_of(document: Any, form: type[Form], *place: str) -> Form | None:
     return None
 
 
+def other_version(name: str, version: Any, known: int, again: str) -> str:
+    """Return what to say of a document of another version than the known one; ``again``: what to do if it is older."""
+    if not isinstance(version, int) or version == known:
+        return ""
+    age, remedy = ("a newer", "upgrade volley to read it") if version > known else ("an older", again)
+    return f"written by {age} volley ({name} version {version}, this volley reads version {known}): {remedy}"
+
+
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
     """A part of a document of facts: written without what is at its default; unknown keys are ignored."""
 

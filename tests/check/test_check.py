@@ -609,6 +609,12 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_pat
         ("--inventory", '{"gpus": 1.5}', "gpus must be a whole number, and is a number with decimals; "),
         ("--inventory", '{"gpu":1', "is not an inventory: it ends within a value; "),
         ("--expect", "{", "it ends within a value; --learn makes one"),
+        (
+            "--expect",
+            '{"version": 3, "checks": {}}',
+            r"file: written by a newer volley \(limits version 3, this volley reads version 2\): upgrade",
+        ),
+        ("--expect", '{"version": 1}', r"by an older volley .* version 1, .* version 2\): learn again, into another"),
     ],
 )
 def test_a_file_that_does_not_fit_this_machine_is_refused_before_anything_is_measured(

@@ -16,15 +16,14 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 from volley.check.cluster import TOGETHER
 from volley.check.findings import NAMED, Again, Busy, CheckFinding
-from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, why_unreadable
+from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, other_version, part_of, why_unreadable
 from volley.errors import UserError
 from volley.files import cannot_write, mistaken, write_file
 from volley.machine.finding import Verdict
@@ -68,7 +67,7 @@ class Checked(Frozen, frozen=True, kw_only=True):
 class Limits(Frozen, frozen=True, kw_only=True):
     """The checks of good nodes."""
 
-    version: Annotated[int, Meta(ge=2, le=2)] = 2
+    version: Literal[2] = 2
     checks: list[Checked]
 
     def of(self, machine: Machine) -> Limits:
@@ -125,16 +124,19 @@ def read_limits(path: Path) -> Limits:
 
 def read(path: Path, kind: type[T], option: str, what: str, hint: str) -> T:
     """Return the content of a file that an option names; ``hint``: how one is made."""
-    document = b""
+    document, found = b"", None
     try:
         document = path.read_bytes()
-        msgspec.json.decode(document)  # that it was cut is told before a wrong type
+        found = msgspec.json.decode(document)  # that it was cut is told before a wrong type
         return msgspec.json.decode(document, type=kind)
     except FileNotFoundError:
         raise UserError(f"{option} {path}: there is no such file; {hint}") from None
     except OSError as error:
         raise UserError(f"{option}: cannot read {path}: {error.strerror}") from None
     except UNREADABLE as error:
+        version = part_of(found, int, "version") if kind is Limits else None
+        if apart := other_version("limits", version, Limits(checks=[]).version, "learn again, into another file"):
+            raise UserError(f"{option} {path}: {apart}") from None
         other, why = mistaken(document, str(path), ""), why_unreadable(error, document)
         raise UserError(f"{option}: {other}" if other else f"{option} {path} is not {what}: {why}; {hint}") from None
 

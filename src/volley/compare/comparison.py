@@ -274,10 +274,9 @@ class Comparison:
     @cached_property
     def able(self) -> Booleans:
         """Whether the launches of each point can show a change, at the level of this comparison."""
-        if not self.first.repeats:
-            return self.differences.kind == "ci"
         counts = zip(*(those.tolist() for those in self.differences.launches), strict=True)
-        return np.array([can_decide(*each, paired=self.paired, comparisons=self.comparisons) for each in counts])
+        able = (can_decide(*each, paired=self.paired, comparisons=self.comparisons) for each in counts)
+        return np.array([*able]) if self.first.repeats else np.array(self.differences.kind == "ci")
 
     @property
     def possible(self) -> bool:

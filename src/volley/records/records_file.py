@@ -25,7 +25,7 @@ from typing import Any, Union
 import msgspec
 
 from volley.command.commandline import load
-from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, why_unreadable
+from volley.document import PLAN_VERSION, RECORD_VERSION, UNREADABLE, other_version, why_unreadable
 from volley.errors import UserError
 from volley.files import cannot_write, mistaken, read_bounded, refuse_existing
 from volley.records.command_again import options_of
@@ -108,11 +108,8 @@ def _refuse_versions(document: Any) -> None:
         ("records", document.get("version"), RECORD_VERSION),
         ("plan", plan.get("plan") if isinstance(plan, dict) else None, PLAN_VERSION),
     ):
-        if isinstance(version, int) and version != known:
-            age, remedy = ("a newer", "upgrade volley to read it") if version > known else ("an older", "measure again")
-            raise VersionError(
-                f"written by {age} volley ({name} version {version}, this volley reads version {known}): {remedy}"
-            )
+        if other := other_version(name, version, known, "measure again"):
+            raise VersionError(other)
 
 
 # ---------------------------------------------------------------------------------------------------- reading
