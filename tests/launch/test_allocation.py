@@ -78,7 +78,10 @@ LONG = "9" * 5000
         ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 b 4"}, Allocation("lsf", 2, 8, {"a": 4, "b": 4})),
         (CSM, Allocation("lsf", 2, 84, {"a04n05": 42, "a04n06": 42})),
         ({"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a 4 -x 4 b"}, Allocation("lsf", 1, 4, {"a": 4})),
-        ({"PBS_JOBID": "1", "PBS_NODEFILE": "/nonexistent"}, Allocation("pbs", 1, 1)),
+        (
+            {"PBS_JOBID": "1", "PBS_NODEFILE": "/nowhere"},
+            Allocation("pbs", 1, 1, unread="PBS_NODEFILE: cannot read /nowhere: No such file or directory"),
+        ),
         ({"PBS_JOBID": "1", "NCPUS": "8"}, Allocation("pbs", 1, 1, cpus_per_node=8)),
         # Grid Engine without a parallel environment
         ({"JOB_ID": "1", "SGE_ROOT": "/sge", "NSLOTS": "5"}, Allocation("age", 1, 5)),

@@ -62,6 +62,16 @@ def test_the_plan_says_how_the_job_was_started(bin_folder: Path, tmp_path: Path)
     assert sorted(launch["asked"]) == sorted([["--sizes", "8,64"], ["--launches", "1"], *arguments, ["--gpus", "1,0"]])
 
 
+def test_a_job_whose_hosts_cannot_be_read_says_so(
+    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PBS_JOBID", "7")
+    monkeypatch.setenv("PBS_NODEFILE", "/nowhere/7")
+    assert measure() == 0
+    said = "PBS_NODEFILE: cannot read /nowhere/7: No such file or directory; ranks start on this host alone"
+    assert said in capsys.readouterr().err
+
+
 def after_each_launch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
     launch = session.Session._launch
 

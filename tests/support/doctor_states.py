@@ -191,6 +191,14 @@ STATES: dict[str, dict[str, Any]] = {
             "exclusive.",
         },
     },
+    "a job of PBS whose hosts cannot be read": {
+        "environment": {"PBS_JOBID": "7"},
+        "surroundings": {
+            "batch_system": "pbs",
+            "in_job": True,
+            "step_error": "PBS_NODEFILE: cannot read /var/spool/pbs/aux/7: Permission denied",
+        },
+    },
     "a component in ~/.openmpi/mca-params.conf": all_jobs(
         "Open MPI 5.0.11: OMPI_MCA_pml=ucx without a network card", trials=[_IN_FILE]
     ),

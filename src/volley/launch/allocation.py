@@ -39,6 +39,8 @@ class Allocation:
     """GPUs granted on this node; ``None`` if unknown."""
     cpus_per_node: int | None = None
     """CPUs (hardware threads) granted on the node with the fewest; ``None`` if unknown."""
+    unread: str = ""
+    """Why the batch system's list of hosts cannot be read."""
 
     def facts(self) -> dict[str, Any]:
         """Return the allocation as JSON for the plan's ``launch``."""
@@ -107,10 +109,10 @@ def _pbs(environment: Mapping[str, str]) -> Allocation | None:
     """
     if "PBS_JOBID" not in environment:
         return None
-    pairs = [(host, "1") for host in _lines(environment.get("PBS_NODEFILE"))]
-    gpus = len(_lines(environment.get("PBS_GPUFILE"))) // max(len(dict(pairs)), 1)
-    found = _from_hosts("pbs", pairs, gpus or visible_gpus(environment))
-    return replace(found, cpus_per_node=parse_whole(environment.get("NCPUS")))
+    hosts, unread = _lines(environment, "PBS_NODEFILE")
+    gpus = len(_lines(environment, "PBS_GPUFILE")[0]) // max(len(set(hosts)), 1)
+    found = _from_hosts("pbs", [(host, "1") for host in hosts], gpus or visible_gpus(environment))
+    return replace(found, cpus_per_node=parse_whole(environment.get("NCPUS")), unread=unread)
 
 
 def _age(environment: Mapping[str, str]) -> Allocation | None:
@@ -121,10 +123,11 @@ def _age(environment: Mapping[str, str]) -> Allocation | None:
     """
     if "JOB_ID" not in environment or not {"SGE_ROOT", "PE_HOSTFILE"} & set(environment):
         return None
-    rows = [line.split() for line in _lines(environment.get("PE_HOSTFILE"))]
+    lines, unread = _lines(environment, "PE_HOSTFILE")
     gpus = len(environment.get("SGE_HGR_gpu", "").split()) or visible_gpus(environment)
-    found = _from_hosts("age", [(row[0], row[1]) for row in rows if len(row) > 1], gpus)
-    return found if found.hosts else replace(found, slots=parse_whole(environment.get("NSLOTS")) or 1)
+    found = _from_hosts("age", [(row[0], row[1]) for row in map(str.split, lines) if len(row) > 1], gpus)
+    slots = found.slots if found.hosts else parse_whole(environment.get("NSLOTS")) or 1
+    return replace(found, slots=slots, unread=unread)
 
 
 def _from_hosts(kind: str, pairs: Iterable[tuple[str, str]], gpus: int | None) -> Allocation:
@@ -136,10 +139,10 @@ def _from_hosts(kind: str, pairs: Iterable[tuple[str, str]], gpus: int | None) -
     return Allocation(kind, max(len(hosts), 1), max(sum(hosts.values()), 1), hosts, gpus_per_node=gpus)
 
 
-def _lines(path: str | None) -> list[str]:
-    """Return the non-empty lines of a file; none if it cannot be read."""
+def _lines(environment: Mapping[str, str], name: str) -> tuple[list[str], str]:
+    """Return the non-empty lines of the file that a variable names, and why it cannot be read."""
     try:
-        text = read_bounded(path or "", _MAX_BYTES).decode("utf-8", "replace")
-    except UserError:
-        return []
-    return [line.strip() for line in text.splitlines() if line.strip()]
+        text = read_bounded(environment[name], _MAX_BYTES).decode("utf-8", "replace") if name in environment else ""
+    except UserError as error:
+        return [], f"{name}: {error}"
+    return [line.strip() for line in text.splitlines() if line.strip()], ""

@@ -108,7 +108,7 @@ class SurroundingsFacts(Fact, frozen=True, kw_only=True):
     batch_system: str = ""  # whose job the variables describe
     job_hosts: list[str] = []  # the hosts of that job
     in_job: bool = False  # this host is one of them
-    step_error: str = ""  # what srun said when it was to start one process in this job of Slurm
+    step_error: str = ""  # why Slurm starts no process in this job, or another one's list of its hosts cannot be read
 
 
 # ------------------------------------------------------------------------------------------------------------ GPUs

@@ -346,6 +346,8 @@ class Session:
         """Yield what the user is told before the first launch."""
         yield writer.note if writer.path else None
         yield self.jobs.note
+        if (granted := self.context.allocation) and granted.unread and not self.options.job.hosts:
+            yield f"{granted.unread}; ranks start on this host alone, and --hosts names others"
         if any(start.oversubscribed for start in self.starts.values()):
             places = count(cores(), "core") if self.context.on_this_host else "fewer cores"
             yield sharing_cores(max(self.starts), places)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from volley.launch.allocation import allocation
+from volley.launch.allocation import Allocation, allocation
 from volley.launch.inside_launcher import rank_info
 from volley.launch.this_host import is_this_host
 from volley.machine.cuda_driver import load
@@ -109,7 +109,7 @@ def surroundings() -> SurroundingsFacts:
         batch_system=granted.kind if granted else "",
         job_hosts=hosts,
         in_job=not hosts or any(map(is_this_host, hosts)),
-        step_error=_step_error() if granted and granted.kind == "slurm" and not rank_info(os.environ) else "",
+        step_error=_step_error(granted) if granted and not rank_info(os.environ) else "",
     )
 
 
@@ -123,10 +123,10 @@ def _free_cpus() -> list[int]:
     return sorted(free) if len(free) > len(own) else []
 
 
-def _step_error() -> str:
-    """Let srun start one process in this job of Slurm; return what it said if that failed."""
-    said: str | None = ""
-    for overlap in (["--overlap"], []) if shutil.which("srun") else ():
+def _step_error(granted: Allocation) -> str:
+    """Let srun start one process in a job of Slurm; return what it said if that failed, or why others have no hosts."""
+    said: str | None = granted.unread
+    for overlap in (["--overlap"], []) if granted.kind == "slurm" and shutil.which("srun") else ():
         _, said = output_of(["srun", *overlap, "--nodes=1", "--ntasks=1", "--immediate=10", "true"], _STEP_S)
         if "--overlap" not in (said or ""):  # Slurm before 20.11
             break
