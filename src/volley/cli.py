@@ -38,7 +38,7 @@ NO_UNITS = ("list", "references")
 """Commands with a table that has none of these units."""
 EXIT_CODES = """
 Exit codes: 0 success; 1 a point, a step or the run failed; 2 usage error; 3 this machine cannot run the request;
-4 undecided (check, compare --fail-on); 130 stopped by Ctrl-C.
+4 undecided (check, compare --fail-on); 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP.
 """
 
 _LONGEST_LINE = 4000

@@ -23,6 +23,7 @@ import pictures
 import screen
 from volley import cli
 from volley.command.commandline import value_of
+from volley.machine.signals import ENDING
 from volley.machine.transports import TRANSPORTS
 from volley.report.svg import Drawing
 
@@ -229,3 +230,9 @@ def test_words_must_fit_their_box() -> None:
     sheet.box((0, 0), (100, 40), "gpu", "GPU 0")
     with pytest.raises(ValueError, match="wider than its box"):
         sheet.box((0, 0), (100, 40), "gpu", "message in device memory")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/cli.md", "docs/reading-the-output.md"])
+def test_the_exit_codes_of_all_signals_that_stop_a_run_are_listed(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    assert [each.name for each in ENDING if not re.search(rf"\b{128 + each}\b", text)] == []

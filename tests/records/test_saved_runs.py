@@ -176,16 +176,20 @@ def test_a_named_run_is_found_wherever_its_file_is(kept: Path, tmp_path: Path, c
     open_writer(None, "pingpong", name="before").close()
 
 
-def test_a_state_folder_that_cannot_keep_a_name_loses_no_records(
+def test_a_name_that_the_state_folder_cannot_keep_is_refused_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "volley").mkdir()
     (tmp_path / "volley" / "names").write_text("no folder")
-    writer = open_writer(tmp_path / "mine.jsonl", "pingpong", name="before")
-    assert writer.note is not None
-    assert "volley show before will not find this run" in writer.note
-    writer.close()
+    for output in (None, tmp_path / "mine.jsonl"):
+        with pytest.raises(UserError, match=f"--name before cannot be kept in {tmp_path}/volley/names: .* leave"):
+            open_writer(output, "pingpong", name="before")
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(UserError, match="--name before cannot be kept in /dev/null/volley"):
+        open_writer(None, "pingpong", name="before")
+    assert [*tmp_path.rglob("*")] == [tmp_path / "volley", tmp_path / "volley" / "names"]
 
 
 def test_old_runs_without_a_name_are_deleted(kept: Path) -> None:

@@ -318,6 +318,8 @@ class Writer:
         if self._created and not self._written:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+                if self.note:  # in a folder made for it
+                    self.path.parent.rmdir()
 
     def command(self) -> str:
         """Return the command line that shows these records again; the short one for the last saved run."""
@@ -348,17 +350,16 @@ def open_writer(output: Path | None, benchmark: str, *, force: bool = False, nam
     """Open the file for a run's records: ``output``, or a new one in the user's state folder.
 
     Only with ``force`` the file may have content.  ``name`` is what the user calls the run; another run of this name is
-    an error, and so is a disk without room for records.
+    an error, and so is a folder that cannot keep the name, or a disk without room for records.
     """
     writer = _open_named(output, force=force) if output else _open_new(benchmark)
     if name and writer.path and writer.path.is_file():
-        try:
-            keep_name(name, writer.path)
-        except OSError as error:
-            writer.note = f"volley show {name} will not find this run: {error.strerror}: {error.filename}"
-        except UserError:
-            writer.close()
-            raise
+        with _closed_after_error(writer):
+            try:
+                keep_name(name, writer.path)
+            except OSError as error:
+                where = f"--name {name} cannot be kept in {escape_controls(str(error.filename))}: {error.strerror}"
+                raise UserError(f"{where}; leave --name out, or set XDG_STATE_HOME to another folder") from None
     return writer
 
 

@@ -188,7 +188,8 @@ def keep_name(name: str, file: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed: of two runs at once, one gets the name
+        with suppress(OSError):  # a file system without locks; else of two runs at once one gets the name
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         link, target = folder / name, file.absolute()
         others = [run for run in (*saved_runs(), *_linked(name)) if run.path != target]
         taken = next((run for run in others if run.known.name == name), None)

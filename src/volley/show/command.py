@@ -178,10 +178,12 @@ def _row(run: SavedRun) -> dict[str, Any]:
 
 def _cells(row: Mapping[str, Any]) -> Row:
     """Return the cells of a run: ``bcdfghjk  2026-11-22 21:30  pingpong  node1  6  240  48 s  before [nightly]``."""
-    failed = [f"{row['failed']} failed"] if row["failed"] else []
-    status = [] if row["status"] == "complete" or failed else [row["status"]]
-    if row["status"] == "running":
-        status = [f"running, {count(row['points'], 'point')} so far"]
+    measures = {each.name for each in BENCHMARKS if each.records} & {*row["benchmark"].split()}
+    running = f"running, {count(row['points'], 'point')} so far"
+    words = {"complete": "nothing measured" if measures and not row["points"] else "", "running": running}
+    status = words.get(row["status"], row["status"])
+    if row["failed"]:
+        status = f"{row['failed']} failed{f', {running}' if row['status'] == 'running' else ''}"
     return [
         row["id"] or row["path"].rpartition("/")[2].removesuffix(".jsonl"),
         _local(row["started_at"]),
@@ -189,7 +191,7 @@ def _cells(row: Mapping[str, Any]) -> Row:
         *(row[name] for name in ("host", "launches", "points")),
         format_duration(row["elapsed_s"]),
         " ".join(filter(None, (row["name"], row["tags"] and f"[{row['tags']}]"))),
-        Cell(text=" ".join(failed + status), style="" if row["status"] == "running" else "error"),
+        Cell(text=status, style="" if row["status"] == "running" else "error"),
     ]
 
 

@@ -129,11 +129,12 @@ def job(facts: Facts) -> DoctorFinding:
     if not found.in_job:
         said = f"this shell has the variables of a job on {names}, but this host is {found.host}"
         return warning(said, f"{found.batch_system}: {names}", f"{without_needless(prefixes)}{elsewhere}")
-    if found.batch_system != "slurm":
-        said = "the hosts of this job are unknown: volley starts ranks on this host alone"
-        return warning(said, found.step_error, "ask the site to make the file readable; --hosts names hosts without it")
     why, remedy = end_of_refusal(found.step_error, found.host, facts)
-    return warning("srun starts no process in this job", f"srun --ntasks=1 true: {why}", remedy, _BETWEEN)
+    said, evidence = "srun starts no process in this job", f"srun --ntasks=1 true: {why}"
+    if found.batch_system != "slurm":
+        said, evidence = "the hosts of this job are unknown: volley starts ranks on this host alone", found.step_error
+        remedy = "ask the site to make the file readable; --hosts names hosts without it"
+    return warning(said, evidence, remedy, _BETWEEN)
 
 
 def settings(facts: Facts) -> DoctorFinding:
