@@ -22,9 +22,6 @@ GOOD = example_records.log(MEASURED)
 LACKING = example_records.log(
     MEASURED, transports=[example_records.transport(), example_records.transport("aware", available=False)]
 )
-FULL = "It appears as if there is not enough space for /dev/shm/sm_segment.a.0.e9010001.0 (the shared-memory backing"
-"""Open MPI 5; it goes on over TCP."""
-DOCTOR = "volley doctor looks for the remedy"
 BARE = RunLog(run=example_records.run())
 
 
@@ -36,13 +33,6 @@ def failed(reason: str | None, *records: Any) -> RunLog:
     ("log", "ending", "code", "lines", "ends"),
     [
         (GOOD, Ending(0, (), ("[warning]",)), 0, ["[warning]"], False),
-        (
-            GOOD,
-            Ending(0, (), (FULL,)),
-            0,
-            [FULL, f"volley: MPI met a limit, which df /dev/shm shows, and may be slower for it: {DOCTOR}"],
-            False,
-        ),
         (GOOD, Ending(3, ("no peer access",), ()), 3, [], False),  # of a rank other than the first
         (
             GOOD,

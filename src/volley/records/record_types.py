@@ -222,6 +222,7 @@ class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="la
     end_s: Annotated[Seconds | None, doc("the end record arrived.")] = None
     exit_s: Annotated[Seconds, doc("the launcher ended.")]
     failed: Annotated[str, doc("why the launch failed, if no point says so: what volley printed.")] = ""
+    limit: Annotated[str, doc("the command that shows a limit of a shell or host which MPI met.")] = ""
 
 
 COMMON = (Run, Transport, Settings, Hardware, End, LaunchTimes)

@@ -11,7 +11,7 @@ from volley.command.options import JobOptions
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
-from volley.machine.mpi_words import SETTING, limit_in, lost_host, names_setting, reason_in
+from volley.machine.mpi_words import SETTING, lost_host, names_setting, reason_in
 from volley.machine.signals import typed_name
 from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
@@ -102,15 +102,7 @@ def judge(
     names = dict.fromkeys(join_words(sorted(each), "or") for each in lacking)  # the report says why
     why = f"volley: asked for and not measured: {join_words(names)}{CODE}"
     lost = lacking or ending.status == EXIT_MACHINE
-    shown = (*ending.others, *_limit_met(ending, job))
-    return RunOutcome(EXIT_MACHINE, (why,) if lacking else ()) if lost else RunOutcome(EXIT_GOOD, shown)
-
-
-def _limit_met(ending: Ending, job: JobOptions | None) -> tuple[str, ...]:
-    """Return what a job that ended well says of a limit that MPI met: it goes on, with what is slower."""
-    met = limit_in(ending.others)
-    look = f"{doctor_of(job)} looks for the remedy"
-    return (f"volley: MPI met a limit, which {met} shows, and may be slower for it: {look}",) if met else ()
+    return RunOutcome(EXIT_MACHINE, (why,) if lacking else ()) if lost else RunOutcome(EXIT_GOOD, ending.others)
 
 
 def _lacks(log: RunLog, names: Set[str]) -> bool:

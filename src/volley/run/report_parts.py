@@ -12,7 +12,7 @@ from typing import Any
 from volley.machine.hardware import QUOTA, RAISE_CLOCK, Gpu, sharing_cores
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
-from volley.records.command_again import budget_named, command_again, launch_again, launches_named
+from volley.records.command_again import budget_named, command_again, launch_again, launches_named, of_ranks
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport, cpus_needed, cpus_of, crowded
 from volley.records.run_log import RunLog
@@ -269,14 +269,14 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             which = f"launch {format_cpulist([number for number, _ in those])} of {launches}"
         if len(those) > 1:
             which, they, how = which.replace("launch", "launches"), "they", re.sub("^was ", "were ", why)
-        measured = f"; {they} had measured {_points([log for _, log in those])}" if why == ABORTED else ""
+        measured = f"; {they} had measured {_points([log for _, log in those])}" * why.startswith(_ABORTED)
         yield Note("error", f"INCOMPLETE: {which} {how}{measured}")
     if series.logs[-1].missing_launches and not (series.logs[-1].running or _ended_early(series.logs[-1])):
         of = f" of {launches}" if launches_named(series.plan) else ""
         yield Note("error", f"INCOMPLETE: the run was stopped after launch {len(series.logs)}{of}")
 
 
-ABORTED = "was aborted before the last record"
+_ABORTED = "was aborted before the last record"
 
 
 def _points(logs: Iterable[RunLog]) -> str:
@@ -286,7 +286,8 @@ def _points(logs: Iterable[RunLog]) -> str:
 def _ended_early(log: RunLog) -> str:
     """Return how a launch ended early; nothing of one that did not, or has not ended."""
     if log.end is None:
-        return "" if log.running else ABORTED
+        said = log.times.failed.removeprefix("the run was aborted: ") if log.times else ""
+        return "" if log.running else f"{_ABORTED}{f': {said}' if said else ''}"
     why = f": {log.end.reason}" if log.end.reason else ""
     stopped = "was stopped before the last point" if log.end.status == "stopped" else "ended early" if why else ""
     return stopped + why
@@ -328,9 +329,12 @@ _MUCH = 0.01
 
 
 def machine_notes(series: LaunchSeries) -> Iterator[Note]:
-    """Report CPUs that were slow or shared, GPUs that were slow, and errors of memory and links."""
+    """Report limits that MPI met, CPUs that were slow or shared, GPUs that were slow, errors of memory and links."""
     texts = dict.fromkeys(text for log in series.logs for of in (_sharing, _cpus) for text in of(log))
     of_gpus = list(_gpus(series))
+    for met in dict.fromkeys(log.times.limit for log in series.logs if log.times and log.times.limit and log.end):
+        doctor = of_ranks("volley doctor", series.plan, ("--hosts", "--mpi"))
+        yield finding("SLOW", f"MPI met a limit, which {met} shows, and may be slower for it", doctor, "warning")
     yield from (note for note in of_gpus if note.verdict)
     yield from (Note("warning", text) for text in (*texts, *_taken(series)))
     yield from (note for note in of_gpus if not note.verdict)

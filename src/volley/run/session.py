@@ -39,6 +39,7 @@ from volley.launch.start import (
 from volley.machine.hardware import sharing_cores
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import Stack, assemble
+from volley.machine.mpi_words import limit_in
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.paths import LaunchPaths
 from volley.machine.signals import Stop
@@ -430,7 +431,8 @@ class Session:
         self.ended = process.ended
         outcome = self._outcome(plan, log, process, start)
         failed = outcome.why if outcome.code == EXIT_FAILED and self.stop.signal is None else ""
-        keep(msgspec.structs.replace(times, failed=utf8(failed)), write=writer.hold)
+        met = limit_in(process.ending.others)
+        keep(msgspec.structs.replace(times, failed=utf8(failed), limit=met), write=writer.hold)
         if self.options.output.verbose and (steps := describe(log)):
             progress.note(steps)
         if log.run is None and (self.stop.signal is not None or len(self.logs) > 1):  # it had not begun
