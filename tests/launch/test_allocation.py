@@ -206,6 +206,8 @@ def test_any_text_is_a_list_or_refused(text: str) -> None:
         (("pingpong",), 4, 2),
         (("matrix", "--ranks", "3"), 4, 3),
         (("matrix", "--mode", "loaded"), 4, 4),
+        (("pingpong", "--hosts", "a,a,a"), None, 2),  # slots are the most that a host takes
+        (("message-rate", "--hosts", "a:2,b:2"), None, 4),
     ],
 )
 def test_looking_at_what_works_takes_all_ranks_that_were_asked_for(

@@ -140,7 +140,7 @@ def test_records_find_another_place_where_there_is_no_state_folder(
 def test_with_no_place_at_all_the_results_are_still_shown(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(records_file, "_folders", lambda: [Path("/dev/null/volley")])
+    monkeypatch.setattr(records_file, "folders_to_write", lambda: [Path("/dev/null/volley")])
     assert measure() == 3
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1 + len(SIZES)
@@ -150,5 +150,5 @@ def test_with_no_place_at_all_the_results_are_still_shown(
 def test_a_relative_state_folder_is_ignored_as_its_specification_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/somebody")
-    folders = records_file._folders()
+    folders = records_file.folders_to_write()
     assert next(folders) == Path("/home/somebody/.local/state/volley")

@@ -161,7 +161,11 @@ def test_the_calls_go_where_this_user_may_write(known: Path, tmp_path: Path, mon
     assert Path(path).read_bytes()
     assert not Path(f"{trace}.replay").exists()
     closed.add(tmp_path / "volley")
-    with pytest.raises(UserError, match=r"cannot be written, .*: copy the trace to another folder$"):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (job,) = jobs(options, JobContext(About())).planned
+    assert Path(*job.plan.options.program).parent.parent == tmp_path
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(UserError, match=r"can be written: copy the trace to another folder$"):
         jobs(options, JobContext(About()))
 
 

@@ -39,7 +39,7 @@ class Allocation:
     """GPUs granted on this node; ``None`` if unknown."""
     cpus_per_node: int | None = None
     """CPUs (hardware threads) granted on the node with the fewest; ``None`` if unknown."""
-    unread: str = ""
+    unread: str | None = None
     """Why the batch system's list of hosts cannot be read."""
 
     def facts(self) -> dict[str, Any]:
@@ -139,10 +139,10 @@ def _from_hosts(kind: str, pairs: Iterable[tuple[str, str]], gpus: int | None) -
     return Allocation(kind, max(len(hosts), 1), max(sum(hosts.values()), 1), hosts, gpus_per_node=gpus)
 
 
-def _lines(environment: Mapping[str, str], name: str) -> tuple[list[str], str]:
+def _lines(environment: Mapping[str, str], name: str) -> tuple[list[str], str | None]:
     """Return the non-empty lines of the file that a variable names, and why it cannot be read."""
     try:
         text = read_bounded(environment[name], _MAX_BYTES).decode("utf-8", "replace") if name in environment else ""
     except UserError as error:
         return [], f"{name}: {error}"
-    return [line.strip() for line in text.splitlines() if line.strip()], ""
+    return [line.strip() for line in text.splitlines() if line.strip()], None

@@ -32,7 +32,7 @@ from volley.records.command_again import options_of
 from volley.records.launch_series import count_missing
 from volley.records.record_types import COMMON, End, Run
 from volley.records.run_log import RecordedBenchmark, RecordError, RunLog
-from volley.records.saved_runs import find_file, is_being_written, keep_name, saved_runs, state_folder
+from volley.records.saved_runs import find_file, folders_to_write, is_being_written, keep_name, saved_runs
 from volley.text import count, escape_controls, grouped
 
 _ENCODER = msgspec.json.Encoder()
@@ -381,7 +381,7 @@ def _open_named(output: Path, *, force: bool) -> Writer:
 
 def _open_new(benchmark: str) -> Writer:
     refusals: list[str] = []
-    for folder in _folders():
+    for folder in folders_to_write():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path, descriptor = _new_file(folder, benchmark)
@@ -434,17 +434,6 @@ def _lock(descriptor: int, output: Path) -> None:
         ) from None
     except OSError:  # a file system without locks
         pass
-
-
-def _folders() -> Iterator[Path]:
-    """Yield the folders for records, best first: that for state, then a temporary one."""
-    with contextlib.suppress(UserError):
-        yield state_folder()
-    from tempfile import mkdtemp  # noqa: PLC0415  start-up: rarely needed
-
-    with contextlib.suppress(OSError):
-        # A private folder: in a shared one, another user could create a file with the expected name first.
-        yield Path(mkdtemp(prefix="volley-"))
 
 
 def _new_file(folder: Path, benchmark: str) -> tuple[Path, int]:

@@ -9,6 +9,7 @@ import re
 import shlex
 import time
 from calendar import timegm
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,17 @@ def state_folder() -> Path:
         return Path.home() / ".local" / "state" / "volley"
     except RuntimeError:
         raise UserError("the home folder is unknown: set XDG_STATE_HOME") from None
+
+
+def folders_to_write() -> Iterator[Path]:
+    """Yield the folders in which volley keeps what it writes, best first: that for state, then a temporary one."""
+    with suppress(UserError):
+        yield state_folder()
+    from tempfile import mkdtemp  # noqa: PLC0415  start-up: rarely needed
+
+    with suppress(OSError):
+        # A private folder: in a shared one, another user could create a file with the expected name first.
+        yield Path(mkdtemp(prefix="volley-"))
 
 
 def saved_runs() -> list[SavedRun]:

@@ -292,7 +292,9 @@ def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
     if len(set(slots.values())) > 1:
         raise UserError("--hosts: volley starts the same number of ranks on each host; give each the same slots")
     most = len(job.hosts) if max(slots.values(), default=1) > 1 else 0
-    ranks = size or job.ranks or max(usual, most)
+    ranks = size or job.ranks or most or usual
+    if most and ranks > most:
+        raise UserError(f"--hosts has {most} slots for {ranks} ranks: give the hosts more, or write --ranks {most}")
     if len(set(job.hosts)) > ranks:
         named = count(len(set(job.hosts)), "host")
         raise UserError(f"--hosts names {named} for {count(ranks, 'rank')}: name at most {ranks}")

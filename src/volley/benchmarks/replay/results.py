@@ -23,7 +23,7 @@ from volley.files import write_file
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.record_types import Mismatch, Status
 from volley.records.run_log import Observable, RunLog
-from volley.records.saved_runs import state_folder
+from volley.records.saved_runs import folders_to_write
 from volley.records.trace_calls import collective_of, resolve
 from volley.records.trace_file import read_trace
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
@@ -138,17 +138,17 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
 
 
 def _place_of_calls(trace: str) -> Path:
-    """Return the file for the calls: beside the trace or, where this user may not write there, with the records."""
+    """Return the file for the calls: beside the trace or, where this user may not write there, in one for records."""
     beside = Path(f"{trace}.replay").absolute()
     if os.access(beside if beside.exists() else beside.parent, os.W_OK):
         return beside
-    kept = state_folder()
-    with suppress(OSError):
-        kept.mkdir(parents=True, exist_ok=True)
-    if not os.access(kept, os.W_OK):
-        where = escape_controls(f"{beside.parent} and {kept}")
-        raise UserError(f"{where} cannot be written, where the calls to replay go: copy the trace to another folder")
-    return kept / f"{zlib.crc32(bytes(beside)):08x}-{beside.name}"
+    for folder in folders_to_write():
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder / f"{zlib.crc32(bytes(beside)):08x}-{beside.name}"
+    where = escape_controls(str(beside.parent))
+    raise UserError(f"neither {where} nor a folder for records can be written: copy the trace to another folder")
 
 
 @dataclass(frozen=True)

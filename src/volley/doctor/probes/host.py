@@ -125,7 +125,7 @@ def _free_cpus() -> list[int]:
 
 def _step_error(granted: Allocation) -> str:
     """Let srun start one process in a job of Slurm; return what it said if that failed, or why others have no hosts."""
-    said: str | None = granted.unread
+    said = granted.unread
     for overlap in (["--overlap"], []) if granted.kind == "slurm" and shutil.which("srun") else ():
         _, said = output_of(["srun", *overlap, "--nodes=1", "--ntasks=1", "--immediate=10", "true"], _STEP_S)
         if "--overlap" not in (said or ""):  # Slurm before 20.11
