@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import random
 import subprocess
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ from the_command import LIMIT_S, engine_words
 from volley import benchmarks
 from volley.benchmarks import matrix as options
 from volley.benchmarks.matrix import MatrixOptions
-from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, jobs
+from volley.benchmarks.matrix.jobs import gpu_jobs, next_gpu_job
+from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan
 from volley.benchmarks.matrix.results import results
 from volley.command.commandline import declared
 from volley.command.options import OutputOptions
@@ -108,7 +110,7 @@ WRONG = {
 SCREENS: dict[str, tuple[list[RunLog], tuple[str, ...]]] = {
     "four": ([made.log()], ("table",)),
     "slow-pairs": ([slow_pairs()], ("table",)),
-    "slow-gpu": ([slow_gpu()], ("table",)),
+    "slow-gpu": ([slow_gpu(), slow_gpu()], ("table",)),
     "launches": (launches(), ("table", "csv")),
     "two-islands": ([two_islands()], ("table", "csv")),
     "failed": ([with_rows("bi", other=WRONG)], ("table", "csv", "cuda-samples")),
@@ -161,7 +163,7 @@ def matrix(*words: str) -> Any:
         (["--window", "4"], {}, True, False),
         (["--launcher-arg=-v"], {}, True, False),
         (["--warmup", "0"], {}, True, False),
-        (["--no-remeasure"], {}, True, False),
+        (["--no-remeasure"], {}, True, True),
         ([], INSIDE, True, False),
         ([], {**INSIDE, "OMPI_COMM_WORLD_SIZE": "1"}, True, True),
         (["--section", "uni"], INSIDE, True, True),
@@ -182,7 +184,7 @@ def test_gpus_or_ranks(
 
 def test_every_option_is_of_gpus_of_ranks_or_of_both() -> None:
     """A new option has to be in the table of those that only the matrix between ranks has, if it is one."""
-    both = {"samples", "ci", "point_time", "budget", "verify", "gpus", "watchdog", "dry_run"}
+    both = {"samples", "remeasure", "ci", "point_time", "budget", "verify", "gpus", "watchdog", "dry_run"}
     output = {f"output.{each.name}" for each in dataclasses.fields(OutputOptions)}
     places = {each.place for each in declared(MatrixOptions)} - output
     assert {place.rpartition(".")[2] for place in places} == {"section", *both, *options.OF_RANKS}
@@ -195,8 +197,8 @@ def asked(*words: str) -> MatrixOptions:
 
 
 def planned(given: MatrixOptions, monkeypatch: pytest.MonkeyPatch, *, driver: bool = True) -> Plan:
-    monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: driver)
-    (job,) = jobs(given, JobContext(About())).planned
+    monkeypatch.setattr("volley.benchmarks.matrix.jobs.has_driver", lambda: driver)
+    (job,) = gpu_jobs(given, JobContext(About())).planned
     return job.plan
 
 
@@ -212,6 +214,20 @@ def test_the_format_of_the_sample_is_quick(monkeypatch: pytest.MonkeyPatch) -> N
     assert quick.sampling.min_visits == 1
     chosen = planned(asked("--format", "cuda-samples", "--point-time", "0.5"), monkeypatch)
     assert chosen.sampling.point_time_s == 0.5
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_a_section_with_slow_pairs_is_measured_again_in_the_opposite_order(lasts: bool) -> None:
+    slow = with_rows("uni", slow={(0, 2): 1.2})
+    first = made.log(4, ["uni", "load"], changed={"uni": made.rows("uni", devices(4), slow={(0, 2): 1.2})})
+    again = next_gpu_job([first], math.inf)
+    assert again
+    assert (again.plan.options.sections, again.plan.options.gpus) == (["uni"], [3, 2, 1, 0])
+    logs = [first, slow if lasts else with_rows("uni", slow={(0, 2): 0.98})]
+    assert next_gpu_job(logs, math.inf) is None
+    (found,) = results(logs)
+    assert [case.launches for case in found.gpu_cases] == [2, 1]
+    assert [each.pair for each in found.gpu_cases[0].suspects] == [(0, 2)] * lasts
 
 
 def test_the_tables_are_about_the_sections_of_the_engine(engine: Path) -> None:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import slow_pair_rates
 from hypothesis import given
@@ -35,6 +39,65 @@ def ratios(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> di
 def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
     found = compared(times, kinds)
     return [each.pair for each in slow_pairs.suspects(found, found)]
+
+
+Noise = Callable[[np.random.Generator, int, int], Any]
+"""Of so many launches of so many pairs, in the order in which they are measured: the logarithms of their times."""
+
+
+def autoregressive(draw: np.random.Generator, launches: int, pairs: int) -> Any:
+    """Samples, and so pairs, that follow each other are alike."""
+    noise, at = np.empty((launches, pairs)), draw.normal(0, 0.012, launches)
+    for place in range(pairs):
+        noise[:, place] = at = 0.6 * at + draw.normal(0, 0.01, launches)
+    return noise
+
+
+NOISES: dict[str, Noise] = {
+    "independent": lambda draw, *shape: np.median(draw.normal(0, 0.05, (*shape, 24)), axis=-1),
+    "autoregressive": autoregressive,
+    "visits": lambda draw, *shape: np.median(draw.normal(0, 0.015, (*shape, 3)), axis=-1),
+    "pairs": lambda draw, *shape: draw.normal(0, 0.01, shape),
+    "launches": lambda draw, *shape: draw.normal(0, 0.1, (shape[0], 1)) + draw.normal(0, 0.005, shape),
+    "heavy tails": lambda draw, *shape: 0.005 * draw.standard_t(2, shape),
+    "disturbed": lambda draw, *shape: np.abs(0.02 * draw.standard_t(2, shape)),
+    "two states": lambda draw, *shape: draw.normal(0, 0.002, shape) + 0.12 * (draw.random(shape) < 0.15),
+    "drift": lambda draw, *shape: draw.normal(0, 0.005, shape) + draw.uniform(0, 0.15) * np.linspace(0, 1, shape[1]),
+    "walk": lambda draw, *shape: np.cumsum(draw.normal(0, 0.003, shape), axis=1),
+}
+FAINT = {"heavy tails", "disturbed", "two states"}
+"""Two launches of them do not show 10 % for certain."""
+
+
+def found_slow(draw: np.random.Generator, noise: Noise, ranks: int, launches: int, slow: Pair | None) -> set[Pair]:
+    """The pairs that are called slow; every second launch measures them in the opposite order."""
+    pairs = list(permutations(range(ranks), 2))
+    kinds, ratios = dict.fromkeys(pairs, "peer access"), []
+    for launch, off in enumerate(noise(draw, launches, len(pairs)).tolist()):
+        order = pairs[::-1] if launch % 2 else pairs
+        times = {pair: math.exp(each) * (1.1 if pair == slow else 1) for pair, each in zip(order, off, strict=True)}
+        ratios.append(slow_pairs.steady_ratios(times, kinds, slow_pairs.matrix_of(times, kinds)[1]))
+    comparison = compared(dict.fromkeys(pairs, 1.0), kinds)
+    return set(comparison.kinds.pairs(comparison.lasting(ratios)))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("ranks", "launches", "matrices"),
+    [
+        (4, 3, 40),
+        (8, 2, 40),
+        *(pytest.param(*shape, marks=pytest.mark.long) for shape in ((4, 2, 200), (8, 3, 100), (8, 10, 40))),
+        *(pytest.param(64, launches, 10, marks=pytest.mark.long) for launches in (2, 3, 10)),
+    ],
+)
+def test_of_equal_pairs_hardly_a_matrix_has_a_slow_one(noise: str, ranks: int, launches: int, matrices: int) -> None:
+    draw = np.random.default_rng([ranks, launches])
+    wrong = [bool(found_slow(draw, NOISES[noise], ranks, launches, None)) for _ in range(matrices)]
+    assert sum(wrong) <= 0.05 * matrices
+    if noise not in FAINT and ranks < 64:
+        right = [found_slow(draw, NOISES[noise], ranks, launches, (1, 2)) == {(1, 2)} for _ in range(matrices // 3)]
+        assert sum(right) >= 0.8 * len(right)
 
 
 def test_a_pair_is_compared_with_others_but_not_with_its_opposite_direction() -> None:

@@ -63,7 +63,7 @@ def same(plan: Plan) -> Plan:
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
 def test_a_command_repeats_the_plan_but_for_its_changes(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.jobs.has_driver", lambda: True)
     monkeypatch.setattr("volley.run.jobs.JobContext.sees_gpus", True)
     command = benchmark.command
     words = [command, *GIVEN[benchmark.name].split(), "--dry-run", "--quiet", "--format", "csv", "-o", "x.jsonl"]
@@ -108,7 +108,7 @@ def what(plan: Plan) -> Plan:
 def test_a_plan_without_typed_options_is_repeated_by_options_that_follow_from_it(
     benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.jobs.has_driver", lambda: True)
     monkeypatch.setattr("volley.run.jobs.JobContext.sees_gpus", True)
     command = benchmark.command
     _, plan = planned([command, *GIVEN[benchmark.name].split()])

@@ -161,7 +161,7 @@ def test_every_start_passes_the_environment_on(with_aware: Path, monkeypatch: py
         monkeypatch.setenv(name, value)
     measure(with_aware / "r.jsonl", "-t", "host,aware")
     install(with_aware / "bin", cuda_built="13.0")
-    for module in ("matrix", "matrix.records"):
+    for module in ("matrix", "matrix.jobs"):
         monkeypatch.setattr(f"volley.benchmarks.{module}.has_driver", lambda: True)
     measure(with_aware / "s.jsonl", "--section", "uni", command="matrix")
     with ask_about(with_aware / "bin" / "volley-engine") as answer:

@@ -304,7 +304,7 @@ def test_a_part_that_cannot_be_prepared_is_named_and_left_out(
 def local(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Words of a matrix between GPUs; this engine was built with CUDA, and there is a driver."""
     install(tmp_path / "bin", cuda_built="13.0")
-    monkeypatch.setattr("volley.benchmarks.matrix.records.has_driver", lambda: True)
+    monkeypatch.setattr("volley.benchmarks.matrix.jobs.has_driver", lambda: True)
     return ("--section", "uni")
 
 

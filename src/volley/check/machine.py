@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -113,7 +113,8 @@ def layers(gpus: int, named: Sequence[str] = (), start: Sequence[str] = ()) -> l
     ]
     if gpus:
         sections = "host-to-gpu,gpu-to-host" + (",uni,uni/kernel" if gpus > 1 else "")
-        words = ("matrix", "--section", sections, "--point-time", "0.02", "--budget", f"{matrix_s(gpus):.0f}")
+        budget = f"{matrix_s(gpus):.0f}"
+        words = ("matrix", "--section", sections, "--point-time", "0.02", "--budget", budget, "--no-remeasure")
         found.append(Layer("GPUs: host, copy engines, kernels", words, TIMES))
     if gpus > 1:
         allreduce = ("collective", "--operation", "allreduce", "--transport", "nccl", "--ranks", str(gpus))
@@ -156,7 +157,8 @@ def judge(
             yield finding(status="UNDECIDED", said=f"not everything was measured{why}", remedy=how)
         return
     sections = list(_sections(benchmark, logs))
-    slow = list(_slow(layer, sections))
+    together = [case for result in matrix_results(logs) for case in result.gpu_cases] if sections else []
+    slow = list(_slow(layer, sections, {(case.name, each.pair) for case in together for each in case.suspects}))
     yield from slow
     ratios = ratios_of(benchmark, logs, BENCHMARKS, of_cores=layer.of_cores)
     others = busy(layer, logs, ratios)
@@ -265,8 +267,11 @@ def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
     return judgement.judge(joined(*visits), places, one_way=False, shared_nodes=True)
 
 
-def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
-    """Name slow GPUs, and pairs of others that were slower than comparable pairs in every launch, and in some."""
+def _slow(layer: Layer, sections: Sequence[Section], lasting: Set[tuple[str, Pair]]) -> Iterator[CheckFinding]:
+    """Name slow GPUs, and pairs of others that were slower than comparable pairs in every launch, and in some.
+
+    ``lasting``: sections and pairs that were slow by more than the launches differ.
+    """
     finding = partial(CheckFinding, layer=layer.name, evidence="population")
     for name, gpus, cases, judged in sections:
         slow: set[int] = set()
@@ -279,7 +284,7 @@ def _slow(layer: Layer, sections: Sequence[Section]) -> Iterator[CheckFinding]:
         pairs = [{each.pair: each.ratio for each in case.suspects if slow.isdisjoint(each.pair)} for case in cases]
         for pair in dict.fromkeys(pair for launch in pairs for pair in launch):
             ratios = [launch[pair] for launch in pairs if pair in launch]
-            always = len(ratios) == len(cases) >= TIMES
+            always = len(ratios) == len(cases) >= TIMES and (name, pair) in lasting
             yield finding(
                 status="FAIL" if always else "UNDECIDED",
                 part=f"GPUs {_pair(pair)}",

@@ -64,7 +64,7 @@ ON_REQUEST = (*WITH_HOST[2:], "issue/off", "enqueue/off", "issue", "enqueue")
 USUAL = tuple(name for name in SECTIONS if name not in ON_REQUEST)
 
 OF_RANKS = frozenset({
-    "transport", "latency", "bandwidth", "mode", "window", "direction", "repeats", "remeasure", "warmup", "iterations",
+    "transport", "latency", "bandwidth", "mode", "window", "direction", "repeats", "warmup", "iterations",
     "ranks", "hosts", "gpu_after_init", "share_gpu", "mpi", "launcher", "launcher_arg",
 })  # fmt: skip
 """The options that only the matrix between ranks has."""
@@ -132,8 +132,8 @@ class MatrixOptions(TransportOptions, SampledOptions):
     remeasure: bool = flag(
         default=True,
         panel=HOW,
-        help="Measure slow pairs again, in separate launches, before they are flagged; where ranks share CPUs only if "
-        "--remeasure is given.",
+        help="Measure slow pairs again, in separate launches, before they are flagged (between GPUs all pairs, in "
+        "another order); where ranks share CPUs only if --remeasure is given.",
     )
     samples: bool = flag(panel=OUTPUT, help="Keep every sample in the records.")
     sampling: SamplingOptions = group(
@@ -210,7 +210,7 @@ GPUS = Benchmark(
     options=MatrixOptions,
     plan=f"{__name__}.records.GpuMatrixPlan",
     records=(f"{__name__}.records.GpuMatrixGpus", f"{__name__}.records.GpuMatrixRow"),
-    jobs=Lazy(f"{__name__}.records.jobs"),
+    jobs=Lazy(f"{__name__}.jobs.gpu_jobs"),
     forecast=Lazy(f"{__name__}.records.GpuMatrixForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),

@@ -157,6 +157,10 @@ class GpuMatrixCase(MatrixCase):
     row: GpuMatrixRow
     cells: Mapping[Pair, GpuMatrixCell]
     """Of all pairs, in order."""
+    launches: int
+    """Those that measured the section.  One launch does not tell what lasts: its slow pairs are not confirmed."""
+    undecided: bool
+    """Pairs are slow, and it takes another launch to tell whether that lasts."""
 
 
 def cases_of(logs: Sequence[RunLog]) -> tuple[RankMatrixCase, ...]:
@@ -323,31 +327,32 @@ def numbers_of(devices: Sequence[Device], logs: Sequence[RunLog]) -> dict[str, i
     return {device.uuid: number for number, device in enumerate(ordered)}
 
 
-def _over_launches(cells: Sequence[GpuMatrixCell]) -> tuple[GpuMatrixCell, float | None]:
-    """Return the cell of a pair with what people see, and the lower bound for verdicts.
-
-    It has the median of the medians of its launches; one failure fails it.
-    """
+def _over_launches(cells: Sequence[GpuMatrixCell]) -> GpuMatrixCell:
+    """Return what people see of a pair: the median of the medians of its launches; one failure fails it."""
     worst = min(cells, key=lambda cell: ("failed", "skipped", "ok").index(cell.status))
     times_s = [cell.median_s for cell in cells if cell.median_s]
     if len(cells) == 1 or worst.status != "ok" or not times_s:
-        return worst, worst.low_s
+        return worst
     time = of_observations(times_s)
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in _COUNTS}
-    cell = msgspec.structs.replace(worst, median_s=time.median, low_s=time.low, high_s=time.high, **sums)
-    return cell, time.interval[0] if time.interval else None
+    return msgspec.structs.replace(worst, median_s=time.median, low_s=time.low, high_s=time.high, **sums)
 
 
-def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Sequence[RunLog]) -> GpuMatrixCase:
+def _medians(cells: Mapping[Pair, GpuMatrixCell]) -> dict[Pair, float]:
+    return {pair: cell.median_s for pair, cell in cells.items() if cell.median_s}
+
+
+def gpu_case(section: str, numbers: Mapping[str, int], logs: Sequence[RunLog]) -> GpuMatrixCase:
     gpus = dict(numbers)
-    for uuid in (each for row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each is not None):
+    rows = [(launch, row) for launch, log in enumerate(logs) for row in log.of(GpuMatrixRow) if row.section == section]
+    for uuid in (each for _, row in rows for each in (row.gpu, *(cell.gpu for cell in row.cells)) if each is not None):
         gpus.setdefault(uuid, len(gpus))  # of a run whose record of GPUs is missing
-    measured: dict[Pair, list[GpuMatrixCell]] = {}
+    launches: dict[int, dict[Pair, GpuMatrixCell]] = {}
     line_rates: dict[Pair, LineRate] = {}
     kinds: dict[Pair, str] = {}
-    for row, cell in ((each, cell) for each in rows for cell in each.cells):
+    for launch, row, cell in ((number, each, cell) for number, each in rows for cell in each.cells):
         pair = (HOST if row.gpu is None else gpus[row.gpu], gpus[cell.gpu])
-        measured.setdefault(pair, []).append(cell)
+        launches.setdefault(launch, {})[pair] = cell
         if row.gpu == cell.gpu:
             kinds[pair] = WITHIN
             continue
@@ -360,16 +365,18 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
         if rate:
             line_rates[pair] = rate
             kinds[pair] += f", {rate.over} {rate.words}"
-    combined = {pair: _over_launches(measured[pair]) for pair in sorted(measured)}
-    cells = {pair: cell for pair, (cell, _) in combined.items()}
-    medians = {pair: cell.median_s for pair, cell in cells.items() if cell.median_s}
-    times_s, kinds_of = slow_pairs.matrix_of(medians, kinds)
-    comparison, first = slow_pairs.compare(times_s, kinds_of), rows[0]
+    cells = {pair: _over_launches([each[pair] for each in launches.values() if pair in each]) for pair in sorted(kinds)}
+    times_s, kinds_of = slow_pairs.matrix_of(_medians(cells), kinds)
+    comparison, first = slow_pairs.compare(times_s, kinds_of), rows[0][1]
     good = [cell for cell in cells.values() if cell.status == "ok"]
-    least_s, _ = slow_pairs.matrix_of({pair: low_s for pair, (_, low_s) in combined.items() if low_s}, kinds)
-    # The whole interval, as wide as it must be for all pairs together.
-    width = np.log(times_s / least_s) * stricter(int(np.count_nonzero(~np.isnan(comparison.ratios))))
-    certain = comparison.slow & (np.log(comparison.ratios / slow_pairs.FLAG_FROM) > width)
+    if len(launches) > 1:
+        ratios = [slow_pairs.steady_ratios(_medians(launch), kinds, kinds_of) for launch in launches.values()]
+        certain = comparison.slow & comparison.lasting(ratios)
+        open_ones = comparison.slow & ~certain & (np.min(ratios, axis=0) > slow_pairs.FLAG_FROM)
+    else:  # the whole interval of each pair, as wide as it must be for all pairs together
+        least_s, _ = slow_pairs.matrix_of({pair: cell.low_s for pair, cell in cells.items() if cell.low_s}, kinds)
+        width = np.log(times_s / least_s) * stricter(int(np.count_nonzero(~np.isnan(comparison.ratios))))
+        certain = open_ones = comparison.slow & (np.log(comparison.ratios / slow_pairs.FLAG_FROM) > width)
     slow = replace(comparison, ratios=np.where(certain, comparison.ratios, np.minimum(comparison.ratios, 1.0)))
     square, count = kinds_of.firsts == kinds_of.second_ends, len(kinds_of.firsts)
     return GpuMatrixCase(
@@ -380,6 +387,8 @@ def gpu_case(rows: Sequence[GpuMatrixRow], numbers: Mapping[str, int], logs: Seq
         verified=bool(good) and all(cell.messages_verified > 0 for cell in good),
         times_s=times_s,
         cells=cells,
+        launches=len(launches),
+        undecided=bool(open_ones.any()),
         unmeasured={
             pair: Unmeasured(cell.status, cell.reason) for pair, cell in cells.items() if cell.median_s is None
         },

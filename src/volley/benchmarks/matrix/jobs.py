@@ -1,4 +1,4 @@
-"""The jobs of matrices: between ranks one of all pairs, then those that measure suspects again."""
+"""The jobs of matrices: one of all pairs, then those that measure slow ones again."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.matrix import MatrixOptions, slow_pairs
+from volley.benchmarks.matrix import GPUS_POINT_TIME_S, HINT, MatrixOptions, slow_pairs
 from volley.benchmarks.matrix.cases import RankMatrixCase, cases_of, is_remeasurement
-from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow, row_in_short
+from volley.benchmarks.matrix.records import (
+    GpuMatrixPlan,
+    RankMatrixPlan,
+    RankMatrixRow,
+    count_with_host,
+    row_in_short,
+)
+from volley.benchmarks.matrix.results import results
 from volley.benchmarks.matrix.slow_pairs import Pair, in_turn
 from volley.benchmarks.points import MAX_USUAL_RANKS
-from volley.errors import UserError
+from volley.errors import MachineError, UserError
 from volley.launch.launchers import PAIR, cores
+from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.transports import HOST_RATE_BPS, through_host
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
-from volley.run.jobs import Forecast, Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
+from volley.run.jobs import BUDGET, Forecast, Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
 from volley.text import count
 from volley.units import format_duration, format_size
 
@@ -215,3 +223,58 @@ def _pair_s(plan: Plan, log: RunLog) -> float:
 
 def _elapsed_s(logs: Sequence[RunLog]) -> float:
     return sum(log.end.elapsed_s for log in logs if log.end)
+
+
+# ------------------------------------------------------------------------------------------------- between GPUs
+
+QUICK_POINT_TIME_S = 0.002
+"""The longest time for a cell with ``--format cuda-samples``: the sample, too, is quick."""
+
+BUFFERS_S = 1.0
+"""Buffers are allocated, filled and compared in this time: two H100s took 6.1 s for 52 cells of 0.1 s."""
+
+
+def gpu_jobs(options: MatrixOptions, context: JobContext) -> Jobs:
+    if not has_driver():
+        raise MachineError(f"there is no NVIDIA driver here, and so no GPU to measure; {HINT}")
+    quick = options.as_the_sample
+    part = GpuMatrixPlan(
+        sections=list(options.sections), gpus=list(options.job.gpus), quick=quick, samples=options.samples
+    )
+    plan = make_plan("gpu_matrix", part, options)
+    if "point_time" not in options.sampling.given:
+        sampling = msgspec.structs.replace(plan.sampling, point_time_s=GPUS_POINT_TIME_S)
+        if quick:
+            sampling = msgspec.structs.replace(sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
+        plan = msgspec.structs.replace(plan, sampling=sampling)
+    gpus = len(options.job.gpus) or gpu_count()
+    with_host = count_with_host(options.sections)
+    cells = gpus * (with_host + (len(options.sections) - with_host) * gpus)
+    job = Job(plan, measuring_s=BUFFERS_S + cells * plan.sampling.point_time_s)
+    again = next_gpu_job if options.remeasure and not quick else None
+    # NVML and CUDA block each other in the driver, so a quick report does without NVML's facts about the GPUs.
+    return Jobs((job,), next_job=again, advice=None if options.sampling.budget else BUDGET, hardware=not quick)
+
+
+MAX_GPU_LAUNCHES = 4
+"""A pair that so many launches do not decide is not worth more of them: launches differ as much as it does."""
+
+
+def next_gpu_job(logs: Sequence[RunLog], left_s: float, _say: object = None) -> Job | None:
+    """Return the job that measures the sections with undecided pairs again; ``None`` if there is none, or no time.
+
+    The GPUs take turns in the opposite order: what depends on when a pair is measured is then not what lasts.
+    """
+    first = logs[0].run if logs else None
+    found = results(logs)
+    sections = [case.row.section for each in found for case in each.gpu_cases if case.undecided]
+    if first is None or not sections or len(found) > 1 or len(logs) == MAX_GPU_LAUNCHES or left_s <= 0:
+        return None
+    if not all(log.complete for log in logs):
+        return None
+    order = [device.index for device in found[0].gpus.devices]
+    part = msgspec.structs.replace(first.plan.options, sections=sections, gpus=order[::-1] if len(logs) % 2 else order)
+    budget_s = first.plan.budget_s and left_s
+    plan = msgspec.structs.replace(first.plan, options=part, budget_s=budget_s)
+    note = f"measuring {count(len(sections), 'section')} again, in another order: pairs look slow"
+    return Job(plan, note=note)

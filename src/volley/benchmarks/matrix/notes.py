@@ -149,7 +149,7 @@ def conclusions(case: MatrixCase, plan: Plan | None) -> Iterator[Note]:
         return
     for each in case.alone:
         others = f"{each.comparable} comparable {'GPU' if each.kind == WITHIN else 'link'}s"
-        yield finding("SLOW", f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
+        yield _of_gpus(case, f"{_names(case, [each.pair])} {_slower(case, each.ratio, others)}")
 
 
 def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Note]:
@@ -203,14 +203,20 @@ def _group(case: MatrixCase, group: SlowGroup) -> Note:
     if case.shows_rate:
         much = f"reach {_percent(1 / ratio)} of the bandwidth of comparable pairs"
     text = f"{group.name}: {which} pairs {much}"
-    if isinstance(case, GpuMatrixCase):  # each of them by its interval
-        return finding("SLOW", text)
+    if isinstance(case, GpuMatrixCase):
+        return _of_gpus(case, text)
     sure = "not confirmed: not measured again"
     if again:
         sure = f"{len(again)} of them measured again, {sum(each.flagged for each in again)} slow for certain"
     more = f"; {group.hint}" if group.hint else ""
     verdict: Verdict = "SLOW" if any(each.flagged for each in again) else "SLOW?"
     return finding(verdict, f"{text} ({sure}){more}")
+
+
+def _of_gpus(case: MatrixCase, text: str) -> Note:
+    if isinstance(case, GpuMatrixCase) and case.launches > 1:
+        return finding("SLOW", text)
+    return finding("SLOW?", f"{text} (not confirmed: one launch; another one tells whether it lasts)")
 
 
 def _slower(case: MatrixCase, ratio: float, others: str) -> str:

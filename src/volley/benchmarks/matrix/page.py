@@ -99,12 +99,12 @@ def _heading(results: MatrixResults) -> list[str]:
 
 
 def _tables(results: MatrixResults) -> Iterator[Table]:
-    cases, launches = results.cases, len(results.series.logs)
+    cases, legend = results.cases, []
     if not cases and not results.of_gpus:
         return
-    legend = []
-    if results.of_gpus and launches > 1:
-        legend.append(f"each cell is the median of the medians of {count(launches, 'launch')}")
+    launches = sorted({case.launches for case in results.gpu_cases})
+    if launches and launches[-1] > 1:
+        legend.append(f"each cell is the median of the medians of {join_words(map(str, launches), 'or')} launches")
     shown = [case for case in results.rank_cases if len(case.firsts) <= MAX_IN_TABLES]
     if len(shown) < len(results.rank_cases):
         legend.append(f"the cells of more than {MAX_IN_TABLES} ranks: --format csv or json")
@@ -324,11 +324,9 @@ def heat_map(case: MatrixCase) -> Chart:
 
 
 def _data(results: MatrixResults) -> Data:
-    cases, launches = results.rank_cases, len(results.series.logs)
+    cases = results.rank_cases
     if results.of_gpus:
-        rows = [
-            _gpu_data(case, pair, cell, launches) for case in results.gpu_cases for pair, cell in case.cells.items()
-        ]
+        rows = [_gpu_data(case, pair, cell) for case in results.gpu_cases for pair, cell in case.cells.items()]
         return Data(_GPU_COLUMNS, _GPU_COLUMNS[:10], rows)
     pairs = sum(case.pairs for case in cases)
     return Data(_RANK_COLUMNS, _RANK_COLUMNS[:8], ColumnRows(pairs, lambda: map(_rank_columns, cases)))
@@ -408,7 +406,7 @@ _LEFT_OUT = ("median_s", "low_s", "high_s", "samples_s", "visits", "work_s", "gp
 """Fields of the cell that a row has in other columns, or omits because they are long."""
 
 
-def _gpu_data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell, launches: int) -> dict[str, Any]:
+def _gpu_data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell) -> dict[str, Any]:
     row, compared = case.row, case.comparison.at(pair)
     return {
         **{name: value for name, value in asdict(cell).items() if name not in _LEFT_OUT},
@@ -425,5 +423,5 @@ def _gpu_data(case: GpuMatrixCase, pair: Pair, cell: GpuMatrixCell, launches: in
         "second": pair[1],
         "peer_access": {True: "on", False: "off", None: None}[cell.peer_access],
         "suspect": any(each.pair == pair for each in case.suspects),
-        "launches": launches,
+        "launches": case.launches,
     }

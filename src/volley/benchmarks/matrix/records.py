@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
 
-from volley.benchmarks.matrix import GPUS_POINT_TIME_S, HINT, WITH_HOST, MatrixOptions
+from volley.benchmarks.matrix import WITH_HOST
 from volley.benchmarks.points import WindowOptions
 from volley.document import (
     RECORD_VERSION,
@@ -22,13 +21,11 @@ from volley.document import (
     Window,
     doc,
 )
-from volley.errors import MachineError
 from volley.machine.hardware import Device
-from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.transports import without_fault
 from volley.records.plan import Plan
 from volley.records.record_types import EndedBy, Mismatch, Status, Work
-from volley.run.jobs import BUDGET, Forecast, Job, JobContext, Jobs, make_plan
+from volley.run.jobs import Forecast
 from volley.units import LONGEST_S, format_sig
 
 RankPair = Annotated[list[NonNegative], Meta(min_length=2, max_length=2)]
@@ -304,35 +301,7 @@ class GpuMatrixRow(Frozen, frozen=True, kw_only=True, tag_field="record", tag="g
         return f"CE {what}{both}, peer access {'on' if self.peer_access else 'off'}"
 
 
-QUICK_POINT_TIME_S = 0.002
-"""The longest time for a cell with ``--format cuda-samples``: the sample, too, is quick."""
-
-BUFFERS_S = 1.0
-"""Buffers are allocated, filled and compared in this time: two H100s took 6.1 s for 52 cells of 0.1 s."""
-
-
-def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
-    if not has_driver():
-        raise MachineError(f"there is no NVIDIA driver here, and so no GPU to measure; {HINT}")
-    quick = options.as_the_sample
-    part = GpuMatrixPlan(
-        sections=list(options.sections), gpus=list(options.job.gpus), quick=quick, samples=options.samples
-    )
-    plan = make_plan("gpu_matrix", part, options)
-    if "point_time" not in options.sampling.given:
-        sampling = msgspec.structs.replace(plan.sampling, point_time_s=GPUS_POINT_TIME_S)
-        if quick:
-            sampling = msgspec.structs.replace(sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
-        plan = msgspec.structs.replace(plan, sampling=sampling)
-    gpus = len(options.job.gpus) or gpu_count()
-    with_host = _count_with_host(options.sections)
-    cells = gpus * (with_host + (len(options.sections) - with_host) * gpus)
-    job = Job(plan, measuring_s=BUFFERS_S + cells * plan.sampling.point_time_s)
-    # NVML and CUDA block each other in the driver, so a quick report does without NVML's facts about the GPUs.
-    return Jobs((job,), advice=None if options.sampling.budget else BUDGET, hardware=not quick)
-
-
-def _count_with_host(sections: Sequence[str]) -> int:
+def count_with_host(sections: Sequence[str]) -> int:
     return sum(without_fault(name) in WITH_HOST for name in sections)
 
 
@@ -346,7 +315,7 @@ class GpuMatrixForecast(Forecast):
     def add(self, record: Any) -> str | None:
         """Learn the number of GPUs, or count a row and say: ``CE write, peer access on: 392 to 394 GB/s``."""
         if isinstance(record, GpuMatrixGpus):
-            with_host = _count_with_host(self._sections)
+            with_host = count_with_host(self._sections)
             self.total = (len(self._sections) - with_host) * len(record.devices) + with_host
         if not isinstance(record, GpuMatrixRow):
             return None

@@ -84,11 +84,11 @@ def _results(series: LaunchSeries) -> MatrixResults:
     records = [record for log in logs for record in log.of(GpuMatrixGpus)] or [GpuMatrixGpus(devices=[])]
     gpus = next((record for record in records if record.devices), records[0])
     numbers = numbers_of(gpus.devices, logs)
-    sections = grouped((row for log in logs for row in log.of(GpuMatrixRow)), attrgetter("section"))
+    sections = dict.fromkeys(row.section for log in logs for row in log.of(GpuMatrixRow))
     return MatrixResults(
         series=series,
         rank_cases=cases_of(logs),
-        gpu_cases=tuple(gpu_case(rows, numbers, logs) for rows in sections.values()),
+        gpu_cases=tuple(gpu_case(section, numbers, logs) for section in sections),
         gpus=gpus,
         numbers=numbers,
     )
@@ -105,7 +105,12 @@ def _request() -> Callable[[RunLog], Hashable]:
     def request(log: RunLog) -> Hashable:
         if log.run is None or not isinstance(log.run.plan.options, RankMatrixPlan):
             gpus = (device.uuid for record in log.of(GpuMatrixGpus) for device in record.devices)
-            return log.run and request_of(log.run.plan), tuple(sorted(gpus))
+            plan = log.run and log.run.plan
+            if plan and isinstance(plan.options, GpuMatrixPlan):  # one that measures slow pairs again has other ones
+                plan = msgspec.structs.replace(
+                    plan, options=msgspec.structs.replace(plan.options, sections=[], gpus=[])
+                )
+            return plan and request_of(plan), tuple(sorted(gpus))
         # Launches that repeat each other differ in these.
         options = msgspec.structs.replace(log.run.plan.options, pairs=[], repeats=1, samples=False)
         plan = msgspec.structs.replace(log.run.plan, options=options)

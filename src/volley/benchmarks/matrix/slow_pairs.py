@@ -24,6 +24,7 @@ A thousand ranks have a million pairs, so matrices are NumPy arrays: a row for e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,7 +33,7 @@ from itertools import zip_longest
 import numpy as np
 
 from volley.statistics import estimates
-from volley.statistics.two_runs import Booleans, Floats, Integers
+from volley.statistics.two_runs import Booleans, Floats, Integers, medians_of
 from volley.text import grouped
 from volley.units import format_cpulist
 
@@ -152,6 +153,13 @@ class PairComparison:
                 found[name] = slow
         return found
 
+    def lasting(self, launches: Sequence[Floats]) -> Booleans:
+        """Return the pairs that ``lasting`` finds among those of their kind; of each launch its ratios."""
+        found = np.zeros(self.ratios.shape, bool)
+        for _, where in self._by_kind():
+            found[where] = lasting([ratios[where] for ratios in launches])
+        return found
+
     def _by_kind(self) -> Iterator[tuple[str, Booleans]]:
         judged = ~np.isnan(self.ratios)
         for number, name in enumerate(self.kinds.names):
@@ -204,6 +212,37 @@ def _without(one: Integers, other: Integers, places: Integers) -> Integers:
     """Return where the elements at ``places`` of a list without ``one`` and ``other`` are in the whole list."""
     places = places + (places >= np.minimum(one, other))
     return places + (places >= np.maximum(one, other))
+
+
+def lasting(launches: Sequence[Floats]) -> Booleans:
+    """Return which comparable pairs are slow whatever the launch, by their ratios: a row for each launch, at least two.
+
+    The samples of a pair in one launch share its state, so one launch says nothing of the next.  Where every second
+    launch and the others (their medians) differ, that is noise.  A pair lasts if both halves put it above
+    ``FLAG_FROM`` by more than they differ for any comparable pair.  No distribution is assumed; of noise with two
+    states it is enough that some other pair changes its state (docs/method/rank-matrix.md has error rates).
+    """
+    logarithms = np.log(np.array(launches))
+    one, other = (medians_of(logarithms[half::2]) for half in (0, 1))
+    differ = np.abs(one - other)
+    most = np.max(differ, initial=0.0, where=~np.isnan(differ))
+    found: Booleans = np.minimum(one, other) - math.log(FLAG_FROM) > most
+    return found
+
+
+def steady_ratios(times: Mapping[Pair, float], kinds: Mapping[Pair, str], numbers: PairKinds) -> Floats:
+    """Return the ratios of one launch, by the seconds of its pairs in the order in which they were measured.
+
+    A clock that slows down during each launch would make the pairs that are measured last slow in all of them.  So the
+    line through the medians of the first and the second half of comparable pairs is divided out.
+    """
+    steady = dict(times)
+    for those in grouped(times, kinds.__getitem__).values():
+        logarithms, half = np.log([times[pair] for pair in those]), len(those) // 2
+        rise = np.median(logarithms[-half:]) - np.median(logarithms[:half]) if half else 0.0
+        line = rise * np.arange(len(those)) / (len(those) - half)
+        steady |= dict(zip(those, np.exp(logarithms - line).tolist(), strict=True))
+    return compare(matrix_of(steady, kinds)[0], numbers).ratios
 
 
 def in_turn(*orders: Sequence[Pair]) -> list[Pair]:
