@@ -28,8 +28,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
 from volley.benchmarks.pair.results import PingPong
 from volley.check import COMMAND, cluster, command, findings, inventory, limits, machine
-from volley.check.command import Judged
 from volley.check.findings import Again, CheckFinding
+from volley.check.judged import Judged, OfCheck, Yardsticks
 from volley.check.limits import Limits
 from volley.check.options import CheckOptions
 from volley.errors import UserError
@@ -38,6 +38,7 @@ from volley.machine.finding import exit_code, in_order
 from volley.machine.inventory import Inventory, Seen, wrong
 from volley.machine.signals import Stop
 from volley.records.plan import OUT_OF_TIME
+from volley.records.record_types import NotMeasured
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.references.equal_machines import measured
@@ -47,6 +48,7 @@ from volley.statistics.estimates import median
 
 ROOT = Path(__file__).parents[2]
 AGAIN = Again()
+OF_CHECK = OfCheck(asked=[], one_machine=True, nodes=1)
 Here = Callable[..., Finished]
 
 
@@ -537,7 +539,7 @@ def test_every_layer_of_a_machine_has_the_mpi_and_the_launcher_that_were_asked_f
     options: Any = COMMAND.parse(words)
     nothing: Any = None
     with Stop() as stop:
-        command._machine(command.Check(options, nothing, stop, 60.0, AGAIN), 2)
+        command._machine(command.Check(options, nothing, stop, 60.0, AGAIN, OF_CHECK), 2)
     starts = {(each.job.mpi, each.job.launcher, each.job.launcher_arg) for each in asked.values() if each.job.launches}
     assert starts == {("/opt/a b/mpi", "mpich", ("--x", "y"))}
     assert len(asked) == len(machine.layers(2))
@@ -568,9 +570,9 @@ def test_what_the_budget_left_out_is_judged_once(
     monkeypatch.setattr(command, "prepare", lambda *_: session)
     nothing: Any = None
     with Stop() as stop:
-        check = command.Check(COMMAND.parse([]), nothing, stop, 60.0, AGAIN)
+        check = command.Check(COMMAND.parse([]), nothing, stop, 60.0, AGAIN, OF_CHECK)
         check.launches("NCCL allreduce", nothing, nothing)
-    assert [each.status for each in check.findings] == found
+    assert [each.verdict for each in check.unmeasured] == found
 
 
 @pytest.mark.slow
@@ -662,8 +664,8 @@ def test_the_verdict_is_shown_if_the_limits_cannot_be_written(
     def full(*_: object) -> str:
         raise UserError("cannot write limits")
 
-    good = CheckFinding(status="PASS", layer="x", said="as fast as ever", evidence="reference")
-    monkeypatch.setattr(command.Check, "launches", lambda check, *_: check.findings.append(good) or [])
+    good = NotMeasured(verdict="PASS", layer="x", why="as fast as ever", decides="")
+    monkeypatch.setattr(command.Check, "launches", lambda check, *_: check.unmeasured.append(good) or [])
     monkeypatch.setattr(limits, "learn", full)
     done = here("check", "--expect", str(tmp_path / "l.json"), "--learn", "-o", str(tmp_path / "r.jsonl"))
     assert done.code == 2
@@ -797,8 +799,7 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
 
     def judged(*words: str) -> Judged:
         asked: CheckOptions = COMMAND.parse(["--expect", str(tmp_path / "f"), "--learn", *words])
-        yardsticks = command.Yardsticks(ClusterMap(), None, None)
-        return Judged(asked, [(layer, benchmark, logs)], [], together, yardsticks, AGAIN)
+        return Judged(asked, logs, together, Yardsticks(ClusterMap(), None, None), AGAIN)
 
     def status() -> str:
         (found,) = machine.judge(layer, benchmark, logs, limits.Site(known, 1, AGAIN, "a"), AGAIN)
@@ -1067,18 +1068,56 @@ def test_a_check_that_ended_early_shows_its_verdicts(here: Here, tmp_path: Path)
     assert here("check", "--from", str(file)).out in done.out
 
 
-def test_a_launch_that_failed_fails_in_its_records_too(here: Here, tmp_path: Path) -> None:
-    """Its end is missing where a rank was killed, and not where the launcher failed afterwards."""
-    why, layer = "the run was aborted: the job ended with status 137 (SIGKILL)", "messages in host memory"
-    records = [json.loads(line) for line in _changed(lambda _: None).splitlines()]
-    (end, times, *_) = (each for each in records if each["record"] in ("end", "launch_times"))
-    times["failed"] = why
-    for kept in (records, [each for each in records if each is not end]):
+@pytest.mark.parametrize("verdict", ["FAIL", "NOT POSSIBLE", "UNDECIDED"])
+def test_what_a_check_could_not_measure_is_in_its_records_too(here: Here, tmp_path: Path, verdict: str) -> None:
+    """A launch that failed, without its end or with it; a layer that never began; one for which there was no time."""
+    layer = "messages in host memory"
+    said = {
+        "record": "not_measured",
+        "version": 2,
+        "layer": layer,
+        "verdict": verdict,
+        "why": "so",
+        "decides": "volley x",
+    }
+    records = [*map(json.loads, _changed(is_of_check).splitlines()), said]
+    end = next(each for each in records if each["record"] == "end")
+    launch = [place for place, each in enumerate(records) if each["record"] == "run"][3]
+    ended = [records, [each for each in records if each is not end]]
+    for kept in ended if verdict == "FAIL" else [records[launch:]]:
         (tmp_path / "r.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
         done = here("check", "--from", str(tmp_path / "r.jsonl"), "-f", "json")
-        found = [each for each in json.loads(done.out)["findings"] if each["verdict"] == "FAIL"]
-        assert (done.code, [(each["layer"], each["why"]) for each in found]) == (1, [(layer, why)])
-        assert "ended before all" not in done.out
+        (found,) = (each for each in json.loads(done.out)["findings"] if each["verdict"] == verdict)
+        assert done.code == {"FAIL": 1, "NOT POSSIBLE": 3, "UNDECIDED": 4}[verdict]
+        assert [found[key] for key in ("layer", "why", "decides")] == [layer, "so", "volley x"]
+
+
+def test_kept_records_are_judged_as_the_check_was(here: Here, tmp_path: Path) -> None:
+    """By what it saw of its host, by its transports and hosts; its files are to be named again."""
+    asked = [["--transport", "aware"], ["--launcher-arg", "x"], ["--launcher-arg", "y"], ["--inventory", "a b"]]
+    seen = {"host": "vm.site.org", "node": "cn1", "gpus": None, "nics": ["mlx5_0"]}
+
+    def change(record: Any) -> Any:
+        if record["record"] == "run":
+            is_of_check(record)
+            record["plan"]["launch"]["of_check"] |= {"asked": asked, "here": seen}
+        more = {"transport": "aware", "available": False, "reason": "no GPU"} if record["record"] == "transport" else {}
+        return {**record, **more}
+
+    missing_in(here, tmp_path, change)
+    for nic, verdict in (("mlx5_0", "PASS"), ("mlx5_1", "FAIL")):
+        (tmp_path / "nics.json").write_text(json.dumps({"nodes": "cn1", "nics": [nic]}))
+        words = ("check", "--from", str(tmp_path / "r.jsonl"), "-f", "json", "--inventory", str(tmp_path / "nics.json"))
+        document = json.loads(here(*words).out)
+        found = {each["layer"]: each for each in document["findings"]}
+        assert (found["inventory"]["verdict"], document["nodes"]) == (verdict, ["cn1"])
+    done = here("check", "--from", str(tmp_path / "r.jsonl"))
+    assert done.code == 3
+    assert "NOT POSSIBLE all ranks: aware: no GPU" in done.out
+    assert "records: the check was judged by --inventory 'a b', too" in done.out
+    (tmp_path / "known.json").write_text('{"checks": []}')
+    done = here("check", "--from", str(tmp_path / "r.jsonl"), "--expect", str(tmp_path / "known.json"))
+    assert "volley check --launcher-arg x --launcher-arg y " in done.out
 
 
 def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from volley.check.evidence import Judgement, Places, Visits, joined
 from volley.check.findings import LEARN, NAMED, OF_ITS_OWN, Again, Busy, CheckFinding
 from volley.check.limits import Site
 from volley.check.neighbors import FEWEST as SMALLEST
+from volley.check.options import GPUS_S, MACHINE_S
 from volley.machine.finding import Verdict
 from volley.machine.hardware import QUOTA, Gpu
 from volley.machine.health import faults
@@ -90,6 +91,11 @@ def is_place(place: str, transports: Iterable[str], sizes_bytes: Iterable[int]) 
 def matrix_s(gpus: int) -> float:
     """Return the time for a launch of the matrix of GPUs: two matrices, and both ways between each GPU and the host."""
     return max(LEAST_S, CELL_S * (2 * gpus**2 + 2 * gpus))
+
+
+def usual_s(gpus: int | None) -> float:
+    """Return the time of a check of one machine without ``--budget``; ``gpus``: ``None`` without a driver."""
+    return MACHINE_S if gpus is None else GPUS_S + TIMES * (matrix_s(gpus) - LEAST_S)
 
 
 def layers(gpus: int, named: Sequence[str] = (), start: Sequence[str] = ()) -> list[Layer]:

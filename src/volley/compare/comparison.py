@@ -24,7 +24,7 @@ from volley.records.launch_series import Key, Observed, Rows, Sweep, launches_of
 from volley.records.plan import Plan
 from volley.records.record_types import Run
 from volley.records.records_file import first_and_last, parse_runs, read_file, without_repeats
-from volley.records.run_log import Observable, RunLog, place_name
+from volley.records.run_log import Observable, RunLog, not_whole, place_name
 from volley.references import Reference, published
 from volley.statistics.launches import FEASIBLE
 from volley.statistics.two_runs import (
@@ -99,13 +99,7 @@ class Side:
 
     @property
     def incomplete(self) -> str:
-        """What is not there of its launches, in words; empty if all of them are whole."""
-        lines = list(chain.from_iterable(log.problems for log in self.logs))
-        cut = sum(not log.problems and (log.end is None or log.end.status == "stopped") for log in self.logs)
-        damaged = f"{count(len(lines), 'line')} damaged or out of place ({lines[0]})" if lines else ""
-        early = f"{count(cut, 'launch')} that ended early" if cut else ""
-        missing = sum(log.missing_launches for log in self.logs)
-        return join_words(filter(None, (damaged, early, f"{count(missing, 'launch')} missing" if missing else "")))
+        return not_whole(self.logs)
 
     def plan_of(self, sweep: Sweep, at: str) -> Plan | None:
         """The plan of the first launch that measured a point."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from volley.document import RECORD_VERSION, Frozen, NonNegative, Positive, Seconds, Version, doc
+from volley.machine.finding import Verdict
 from volley.machine.hardware import Device, Hardware, Settings
 from volley.records.plan import Plan
 from volley.text import grouped
@@ -225,5 +226,15 @@ class LaunchTimes(Frozen, frozen=True, kw_only=True, tag_field="record", tag="la
     limit: Annotated[str, doc("the command that shows a limit of a shell or host which MPI met.")] = ""
 
 
-COMMON = (Run, Transport, Settings, Hardware, End, LaunchTimes)
+class NotMeasured(Frozen, frozen=True, kw_only=True, tag_field="record", tag="not_measured"):
+    """What a check could not measure, or what ended it early: the front end writes it after all launches."""
+
+    version: Version = RECORD_VERSION
+    layer: Annotated[str, doc("what was to be measured.")]
+    verdict: Verdict
+    why: str
+    decides: Annotated[str, doc("what to do.")]
+
+
+COMMON = (Run, Transport, Settings, Hardware, End, LaunchTimes, NotMeasured)
 """The record types that are independent of the benchmark."""

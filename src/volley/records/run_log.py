@@ -12,7 +12,8 @@ from volley.machine.hardware import Gpu, Hardware, Settings
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import ROUTES
 from volley.records.plan import OUT_OF_TIME, Plan
-from volley.records.record_types import End, LaunchTimes, Rank, Run, Status, Transport
+from volley.records.record_types import End, LaunchTimes, NotMeasured, Rank, Run, Status, Transport
+from volley.text import count, join_words
 
 Of = TypeVar("Of")
 
@@ -36,6 +37,8 @@ class RunLog:
     """The state of the GPUs before and after the run, read by the front end; empty if it read none."""
     times: LaunchTimes | None = None
     """Where the time of the launch went; ``None`` in records of an engine alone, and in older ones."""
+    unmeasured: list[NotMeasured] = field(default_factory=list)
+    """Of the last launch of a check: what this could not measure."""
     problems: list[str] = field(default_factory=list)
     """Messages about invalid lines, with line numbers if they come from a file."""
     file: str = ""
@@ -84,6 +87,9 @@ class RunLog:
         if isinstance(record, LaunchTimes):  # the end of the launcher follows that of the run
             self.times = record
             return
+        if isinstance(record, NotMeasured):
+            self.unmeasured.append(record)
+            return
         if self.end is not None:
             problem = f"a record '{kind}' after the end of its run"
         elif self.run is None and not isinstance(record, Run):
@@ -119,6 +125,16 @@ class RunLog:
         """True if the run is complete, measured all that it should, no point failed, and no launch is missing."""
         whole = self.complete and self.end is not None and self.end.status == "complete"
         return whole and not self.missing_launches and "failed" not in self.statuses
+
+
+def not_whole(logs: Sequence[RunLog]) -> str:
+    """Say what is not there of launches: ``2 launches that ended early``; empty if all of them are whole."""
+    lines = [problem for log in logs for problem in log.problems]
+    cut = sum(not log.problems and (log.end is None or log.end.status == "stopped") for log in logs)
+    missing = sum(log.missing_launches for log in logs)
+    damaged = f"{count(len(lines), 'line')} damaged or out of place ({lines[0]})" if lines else ""
+    early = f"{count(cut, 'launch')} that ended early" if cut else ""
+    return join_words(filter(None, (damaged, early, f"{count(missing, 'launch')} missing" if missing else "")))
 
 
 @dataclass(frozen=True, slots=True)

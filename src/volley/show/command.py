@@ -71,7 +71,7 @@ def show(options: ShowOptions) -> int:
     for file, those in checks.items():  # other records are shown without what judges these
         if len(files) > 1:
             print(f"{escape_controls(file)}:")
-        Lazy("volley.check.command.shown")(those)
+        Lazy("volley.check.kept.judge_logs")(those)
     if others := [log for log in logs if log.file not in checks]:
         details = Details(output.full, again)
         render(others, BENCHMARKS, output.format, sys.stdout, details=details, each=options.each, quiet=output.quiet)
