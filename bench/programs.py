@@ -29,7 +29,7 @@ from volley.benchmarks.pair.results import PingPongPlan
 from volley.benchmarks.points.records import PointRecord
 from volley.launch import engine
 from volley.launch.launchers import PAIR
-from volley.records.plan import Plan
+from volley.records.plan import Plan, Sampling
 from volley.records.record_types import Run
 from volley.records.records_file import parse_runs
 from volley.records.run_log import RunLog
@@ -185,11 +185,12 @@ def starter_in(said: str) -> Starter:
 
 def account(starter: Starter, ranks: int = PAIR) -> Run:
     """Launch so many ranks for what they say of the machine."""
+    once = Sampling(mode="fixed", warmup=0, iterations=1)
     if ranks == PAIR:
-        plan = Plan(benchmark="pingpong", transports=["null"], options=PingPongPlan(sizes_bytes=[8]))
+        plan = Plan(benchmark="pingpong", transports=["null"], options=PingPongPlan(sizes_bytes=[8]), sampling=once)
     else:
-        sizes = RankMatrixPlan(latency_sizes_bytes=[8])
-        plan = Plan(benchmark="rank_matrix", world_size=ranks, transports=["null"], options=sizes)
+        one = RankMatrixPlan(latency_sizes_bytes=[8], pairs=[(0, 1)])
+        plan = Plan(benchmark="rank_matrix", world_size=ranks, transports=["null"], options=one, sampling=once)
     log = starter.volley(plan).log
     if log is None or log.run is None:
         raise BenchError("the engine did not say what it sees of the machine")

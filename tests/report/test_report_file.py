@@ -138,10 +138,11 @@ def test_every_number_of_the_csv_is_in_a_table(write: Any, records: Path) -> Non
 
 
 @pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
-def test_each_sentence_stands_once(write: Any, records: Path) -> None:
-    text = " ".join(Page(write(records).read_text("utf-8")).texts)
-    told = [note.text for report in reports(records) for note in report.sentences]
+def test_each_sentence_and_each_chart_stands_once(write: Any, records: Path) -> None:
+    page, made = Page(write(records).read_text("utf-8")), reports(records)
+    text, told = " ".join(page.texts), [note.text for report in made for note in report.sentences]
     assert [text.count(each) for each in told] == [told.count(each) for each in told]
+    assert len(page.specs) == sum(len(report.charts) for report in made) > 0
 
 
 def test_the_records_can_be_downloaded(write: Any) -> None:
@@ -364,19 +365,20 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def opened(browser: Any, write: Any) -> Iterator[Any]:
-    """Return a function that opens the page of some files; at the end nothing was requested and nothing failed."""
+def opened(browser: Any) -> Iterator[Any]:
+    """Return a function that opens a page and draws its charts; at the end nothing was requested and nothing failed."""
     contexts, requests, complaints = [], [], []
 
-    def open_page(*records: Path, scheme: str = "light") -> Any:
+    def open_page(path: Path, scheme: str = "light") -> Any:
         context = browser.new_context(color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(write(*records).as_uri())
+        page.goto(path.as_uri())
         page.wait_for_selector("body[data-drawn]")
+        assert page.locator(".chart svg").count() == len(Page(path.read_text("utf-8")).specs)
         return page
 
     yield open_page
@@ -386,22 +388,44 @@ def opened(browser: Any, write: Any) -> Iterator[Any]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("records", EVERYTHING, ids=lambda path: path.stem)
-def test_a_browser_draws_every_chart(opened: Any, records: Path) -> None:
-    page = opened(records)
-    assert page.locator(".chart svg").count() == sum(len(report.charts) for report in reports(records))
+def barriers(page: Any, **rules: Any) -> list[str]:
+    """What axe-core (https://github.com/dequelabs/axe-core) finds: names, roles, keyboard, contrast.
+
+    It takes long for each element, so that it gets some of those that are alike: rows of a table and marks of a chart.
+    """
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    for alike in ("tbody tr:nth-child(n+5)", ".chart svg .role-mark > *:nth-child(n+3)"):
+        page.evaluate("(alike) => document.querySelectorAll(alike).forEach((each) => each.remove())", alike)
+    page.evaluate("(source) => void (0, eval)(source)", (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
+    found = "(options) => axe.run(options).then((found) => found.violations.map((each) => each.help))"
+    return list(page.evaluate(found, {"resultTypes": ["violations"], **rules}))
 
 
-def test_a_click_on_the_legend_shows_a_curve(opened: Any) -> None:
-    chart = opened(RESULTS / "h200-x2/volley.jsonl").locator(".chart").first
+COLOURS = (
+    "[getComputedStyle(document.body).backgroundColor,"
+    " getComputedStyle(document.querySelector('.chart [class*=role-axis] text')).fill]"
+)
+
+
+def test_a_page_of_all_kinds_is_dark_where_that_is_preferred_and_has_no_barrier(opened: Any, write: Any) -> None:
+    page = opened(write(*EVERYTHING))
+    assert page.evaluate(COLOURS) == ["rgb(255, 255, 255)", "rgb(31, 35, 40)"]
+    assert barriers(page) == []
+    page = opened(write(CURVES, RANKS), "dark")
+    assert page.evaluate(COLOURS) == ["rgb(13, 17, 23)", "rgb(230, 237, 243)"]
+    assert barriers(page, runOnly=["color-contrast"]) == []
+
+
+def test_a_click_on_the_legend_shows_a_curve(opened: Any, write: Any) -> None:
+    chart = opened(write(RESULTS / "h200-x2/volley.jsonl")).locator(".chart").first
     points = chart.locator(".mark-symbol.role-mark path")
     before = points.count()
     chart.locator(".role-legend").get_by_text("nccl", exact=True).click()
     assert points.count() > before
 
 
-def test_tables_sort_by_number_with_the_keyboard_and_within_their_sections(opened: Any) -> None:
-    page = opened(CURVES)
+def test_tables_sort_by_number_with_the_keyboard_and_within_their_sections(opened: Any, write: Any) -> None:
+    page = opened(write(CURVES))
     table = page.locator("table").nth(1)  # the first one is the summary
     button = table.locator("th button").first
     button.focus()
@@ -420,51 +444,17 @@ def test_tables_sort_by_number_with_the_keyboard_and_within_their_sections(opene
     after = table.locator("tbody").first.locator("tr").all_inner_texts()
     assert after[0] == before[0] == titles[0]
     assert after[1:] == sorted(before[1:], reverse=True) != before[1:]
-
-
-def test_the_page_is_dark_where_that_is_preferred(opened: Any) -> None:
-    colours = [
-        opened(RANKS, scheme=scheme).evaluate(
-            "[getComputedStyle(document.body).backgroundColor,"
-            " getComputedStyle(document.querySelector('.chart [class*=role-axis] text')).fill]"
-        )
-        for scheme in ("light", "dark")
-    ]
-    assert colours[0] == ["rgb(255, 255, 255)", "rgb(31, 35, 40)"]
-    assert colours[1] == ["rgb(13, 17, 23)", "rgb(230, 237, 243)"]
-
-
-@pytest.mark.parametrize(
-    ("records", "scheme", "rules"),
-    [
-        ((CURVES,), "light", {"rules": {"color-contrast": {"enabled": False}}}),
-        (EVERYTHING, "light", {}),
-        ((CURVES, RANKS), "dark", {"runOnly": ["color-contrast"]}),
-    ],
-    ids=["one file", "light", "dark"],
-)
-def test_axe_finds_no_barrier(opened: Any, records: tuple[Path, ...], scheme: str, rules: dict[str, Any]) -> None:
-    """axe-core (https://github.com/dequelabs/axe-core): names, roles, keyboard; contrast in the dark, too.
-
-    It takes long for each element, so that it gets some of those that are alike: rows of a table and marks of a chart.
-    """
-    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    page = opened(*records, scheme=scheme)
-    for alike in ("tbody tr:nth-child(n+9)", ".chart svg .role-mark > *:nth-child(n+5)"):
-        page.evaluate("(alike) => document.querySelectorAll(alike).forEach((each) => each.remove())", alike)
-    page.evaluate("(source) => void (0, eval)(source)", (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
-    found = "(options) => axe.run(options).then((found) => found.violations.map((each) => each.help))"
-    assert page.evaluate(found, {"resultTypes": ["violations"], **rules}) == []
+    assert barriers(page, rules={"color-contrast": {"enabled": False}}) == []
 
 
 @pytest.mark.parametrize("compared", [False, True], ids=["report", "comparison"])
-def test_no_name_of_a_legend_is_cut_off_and_no_table_on_paper(opened: Any, tmp_path: Path, compared: bool) -> None:
-    page = opened(RANKS if compared else CURVES)
+def test_no_name_of_a_legend_is_cut_off_and_no_table_on_paper(
+    opened: Any, write: Any, tmp_path: Path, compared: bool
+) -> None:
     if compared:  # its charts are narrow, because they are many
         sides = [str(RESULTS / f"h100-x2/pingpong-{each}.jsonl.gz") for each in ("before", "after")]
         assert main(["compare", *sides, "-o", str(tmp_path / "comparison.html")]) == 0
-        page.goto((tmp_path / "comparison.html").as_uri())
-        page.wait_for_selector("body[data-drawn]")
+    page = opened(tmp_path / "comparison.html" if compared else write(CURVES))
     for width in (800, 1100, 1400):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_timeout(300)  # Vega draws again
