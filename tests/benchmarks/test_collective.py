@@ -85,11 +85,11 @@ def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Com
         assert point.status == ("ok" if point.data_bytes else "skipped")
 
 
-@pytest.mark.parametrize("root", [2, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_root_is_measured_and_its_result_checked(volley: Command, root: int) -> None:
+def test_a_root_is_measured_and_its_result_checked(volley: Command) -> None:
+    """Other roots: engine/tests/mpi_collective.cpp, and in place below."""
     words = ("-t", "host,host/nonblocking,host+flip,host+lose", "--ranks", "3", "--operation", ",".join(ROOTED))
-    done = volley("collective", *words, "--sizes", "12,1200", "--root", str(root), *QUICK)
-    assert f"volley collective · root {root} · " in done.out
+    done = volley("collective", *words, "--sizes", "12,1200", "--root", "2", *QUICK)
+    assert "volley collective · root 2 · " in done.out
     (log,) = done.records
     wrong = {point.transport for point in log.of(CollectivePoint) if point.status == "failed"}
     assert wrong == {"host+flip", "host+lose"}
@@ -160,10 +160,10 @@ def test_maxima_are_measured_and_a_type_that_mpi_has_not_is_skipped(volley: Comm
 
 
 @pytest.mark.slow
-@pytest.mark.alone  # what runs beside them gets a 64th of the time, and they wait for it
-def test_sixty_four_ranks_on_a_few_cores_finish(volley: Command) -> None:
+@pytest.mark.alone  # what runs beside them gets a 32nd of the time, and they wait for it
+def test_thirty_two_ranks_on_a_few_cores_finish(volley: Command) -> None:
     words = ("--sizes", "256", "--iterations", "2", "--warmup", "1", "--operation", ",".join(OPERATIONS))
-    (log,) = volley("collective", "--ranks", "64", *words).records
+    (log,) = volley("collective", "--ranks", "32", *words).records
     assert log.complete
     assert [(point.operation, point.status) for point in log.of(CollectivePoint)] == [
         (operation, "ok") for operation in OPERATIONS

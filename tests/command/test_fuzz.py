@@ -28,7 +28,7 @@ def chosen(volley_command: Path, engine: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 def test_nothing_is_left_behind_and_all_is_shown(chosen: Path) -> None:
-    assert not killings.run(chosen, 8, 7)
+    assert not killings.run(chosen, 8, 7, at_once=2)
 
 
 @pytest.mark.long

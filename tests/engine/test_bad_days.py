@@ -39,7 +39,7 @@ def test_a_dry_run_s_plan_is_one_that_the_engine_takes(here: Callable[..., Finis
     assert 0 < json.loads(shown.out)["budget_s"] < 7  # of the first of several launches
 
 
-@pytest.mark.parametrize("words", [("collective",), ("overlap", "--computation", "memory")])
+@pytest.mark.parametrize("words", [("collective",), ("overlap", "--computation", "arithmetic")])
 def test_an_excluded_operation_of_a_transport_is_skipped_and_the_others_are_measured(
     volley: Command, words: tuple[str, ...]
 ) -> None:

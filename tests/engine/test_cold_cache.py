@@ -10,10 +10,8 @@ from volley.benchmarks.collective.results import CollectivePoint
 from volley.benchmarks.pair.results import StreamPoint
 from volley.benchmarks.points import OPERATIONS
 from volley.benchmarks.points.records import PointRecord
-from volley.compare.environment import environment_differences
 
-QUICK = ("--launches", "1", "--point-time", "0.01")
-COLD = (*QUICK, "--cold-cache")
+COLD = ("--launches", "1", "--point-time", "0.01", "--cold-cache")
 STAY = dict.fromkeys(("host/persistent", "host/partitioned"), "requests are made for one place")
 
 
@@ -23,13 +21,13 @@ def test_every_transport_in_host_memory_is_sound_and_every_fault_is_found(volley
     faulty = tuple(f"host+{fault}" for fault in DATA)
     done = volley("pingpong", *COLD, "-t", ",".join((*sound, *faulty, *STAY)), "--sizes", "128,64Ki")
     (log,) = done.records
-    (large,) = volley("pingpong", *COLD, "-t", "host,host/put,host+flip,host+swap", "--sizes", "40Mi").records
+    (large,) = volley("pingpong", *COLD, "-t", "host,host+swap", "--sizes", "40Mi").records
     assert done.code == 1
     assert log.run is not None
     assert log.run.plan.options.cold_cache
     statuses = {(point.transport, point.status) for point in log.of(PointRecord)}
     assert statuses == {*((name, "ok") for name in sound), *((name, "failed") for name in faulty)}
-    assert [point.status for point in large.of(PointRecord)] == ["ok", "ok", "failed", "failed"]
+    assert [point.status for point in large.of(PointRecord)] == ["ok", "failed"]
     left_out = {each.transport: each.reason or "" for each in log.transports if not each.available}
     assert left_out.keys() == STAY.keys()
     assert all(STAY[name] in reason for name, reason in left_out.items())
@@ -58,11 +56,3 @@ def test_every_collective_is_sound_and_every_fault_is_found(volley: Command) -> 
         for operation in operations
         for name in ("host", "host+flip", "host+lose")
     }
-
-
-@pytest.mark.slow
-def test_a_comparison_names_the_condition(volley: Command) -> None:
-    (warm,) = volley("pingpong", *QUICK, "-t", "host", "--sizes", "8").records
-    (cold,) = volley("pingpong", *COLD, "-t", "host", "--sizes", "8").records
-    (difference,) = (each for each in environment_differences([warm], [cold]) if "cold" in each.name)
-    assert (difference.name, difference.first, difference.second) == ("cold_cache", "no", "yes")

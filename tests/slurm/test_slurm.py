@@ -124,7 +124,7 @@ def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:
 
 def test_srun_starts_a_check_of_two_nodes(volley: Volley) -> None:
     records = str(volley.folder / "r.jsonl")
-    words = ("check", "--transport", "host,host+flip", "--budget", "5", "--format", "json", "-o", records)
+    words = ("check", "--transport", "host,host+flip", "--budget", "3", "--format", "json", "-o", records)
     done = volley.run(*words, before=("srun", "-N", "2", "-n", "2", "--mpi=pmix"))
     assert done.returncode == 1, done.stderr
     found = {each["layer"]: each for each in json.loads(done.stdout)["findings"]}
@@ -205,11 +205,11 @@ def test_ranks_of_a_node_have_cores_apart_or_none_is_bound(volley: Volley) -> No
 
 
 def test_volley_outlives_the_ranks_that_srun_ends(volley: Volley) -> None:
-    hanging = ("pingpong", "--transport", "host+hang", *FEW, "--launcher", "srun", "--watchdog", "3")
+    hanging = ("pingpong", "--transport", "host+hang", *FEW, "--launcher", "srun", "--watchdog", "1")
     done = volley.run(*hanging, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 1
     said = done.stderr.splitlines()
-    assert any(line.startswith("volley: the run was aborted: ") and "made no progress for 3 s" in line for line in said)
+    assert any(line.startswith("volley: the run was aborted: ") and "made no progress for 1 s" in line for line in said)
     assert any(line.startswith("records: ") for line in said)
     assert one_on_each_node(volley.records(complete=False))
 

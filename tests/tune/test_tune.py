@@ -358,6 +358,7 @@ def test_settings_that_crash_hang_or_corrupt_are_reported_and_the_search_goes_on
     knob = Knob(variable="VOLLEY_FAKE", values=values, libraries=["ob1"], meaning="what a test does", source="")
     monkeypatch.setattr(candidates, "knobs", lambda: [knob])
     monkeypatch.setattr(search, "MOST_ROUNDS", search.FEWEST_ROUNDS)
+    monkeypatch.setattr(search, "MOST_SCREENING", 1)
     folder = tmp_path / "tuned"
     assert cli.main(["tune", "pingpong", "-s", "8,64", "-o", str(folder), "-q", "-f", "json", "--budget", "400"]) == 0
     (report,) = json.loads(capsys.readouterr().out)["series"]

@@ -123,7 +123,7 @@ def test_two_switches_of_uneven_size(
 
     A file says which host is on which switch, or Slurm does.
     """
-    budget = "15" if under_slurm else "25"
+    budget = "8" if under_slurm else "25"
     words = ("check", "--budget", budget, "--format", "json", "-o", str(tmp_path / "records.jsonl"))
     try:
         with switched(tmp_path / "lab", 5, 3) as hosts, ExitStack() as stack:

@@ -76,7 +76,8 @@ def pingpong(hosts: Lab, folder: Path, asked: str, *variables: str) -> tuple[lis
 def test_the_interface_is_named_and_its_bytes_are_counted(hosts: Lab, tmp_path: Path, mpi: tuple[str, str]) -> None:
     """One that was chosen; a library itself takes one link or both, and all bytes of long messages are found."""
     name, asked = mpi
-    for chosen, idle in ((QUICK, SLOW), (SLOW, QUICK)):
+    links = ((SLOW, QUICK), (QUICK, SLOW))
+    for chosen, idle in links if name == "openmpi" else links[:1]:
         paths, screen = pingpong(hosts, tmp_path, asked, f"{CHOOSES[name]}={chosen}")
         assert [path.size_bytes for path in paths] == [8, 64 << 10, 4 << 20]
         for path in paths:
