@@ -97,7 +97,7 @@ def test_of_equal_pairs_hardly_a_matrix_has_a_slow_one(noise: str, ranks: int, l
     assert sum(wrong) <= 0.05 * matrices
     if noise not in FAINT and ranks < 64:
         right = [found_slow(draw, NOISES[noise], ranks, launches, (1, 2)) == {(1, 2)} for _ in range(matrices // 3)]
-        assert sum(right) >= 0.8 * len(right)
+        assert sum(right) >= 0.6 * len(right)
 
 
 def test_a_pair_is_compared_with_others_but_not_with_its_opposite_direction() -> None:

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
-from volley.statistics.estimates import CONFIDENCE, Estimate, estimate, interval_rank, median
+from volley.statistics.estimates import CONFIDENCE, Estimate, Kind, estimate, interval_rank, median
 
 NOMINAL = 0.985
 """What an interval would cover if launches were independent.  Launches that follow each other are not: on CPUs the rank
@@ -64,15 +65,20 @@ class Repeated:
     """The median of the samples by number of the launch; launches that did not measure it are absent."""
     estimate: Estimate
     """Over launches; where there is only one, within it."""
+    visits: Mapping[int, float] = field(default_factory=dict)
+    """Of a single launch the median of each visit by its number, where the records tell which samples it had."""
 
     @classmethod
-    def of(cls, samples: Mapping[int, Sequence[float]]) -> Repeated:
-        """Make it of the samples of each launch, at least one, all of them positive."""
+    def of(cls, samples: Mapping[int, Sequence[float]], visits: Mapping[int, Sequence[int]] | None = None) -> Repeated:
+        """Make it of the samples of each launch, at least one, all of them positive; ``visits``: how many of each."""
         medians = {launch: median(those) for launch, those in samples.items()}
         if len(samples) > 1:
             return cls(medians, of_observations(list(medians.values())))
-        (inside,) = map(estimate, samples.values())
-        return cls(medians, replace(inside, kind="within") if inside.kind == "ci" else inside)
+        ((launch, those),) = samples.items()
+        inside, ends = estimate(those), [*accumulate((visits or {}).get(launch, ()), initial=0)]
+        parts = (those[start:end] for start, end in pairwise(ends) if ends[-1] == len(those))
+        within = replace(inside, kind="within") if inside.kind == "ci" else inside
+        return cls(medians, within, dict(enumerate(map(median, parts))))
 
 
 @dataclass(frozen=True)
@@ -150,8 +156,9 @@ def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate 
     """Return the ratio of two quantities, formed within each launch that measured both; its interval is over launches.
 
     Transports take turns within a launch and share its state, so their ratio varies less from launch to launch than
-    either of them.  Where there is one launch, the bounds follow from the intervals of both within it; each misses its
-    median in at most 5 % of all cases, so both hold in at least 90 %.  ``None`` where no launch measured both.
+    either of them.  Where there is one launch, its visits take the place of launches: transports take turns in them,
+    too, while the samples of a visit follow each other and are alike.  Where no visits are known, the bounds follow
+    from the intervals of both within it.  ``None`` where no launch measured both.
     """
     if numerator is None or denominator is None:
         return None
@@ -161,6 +168,11 @@ def ratio(numerator: Repeated | None, denominator: Repeated | None) -> Estimate 
     found = [numerator.medians[launch] / denominator.medians[launch] for launch in common]
     if len(found) > 1:
         return of_ratios(found)
+    if turns := sorted(numerator.visits.keys() & denominator.visits.keys()):
+        over = of_ratios([numerator.visits[turn] / denominator.visits[turn] for turn in turns])
+        low, high = over.interval or (found[0], found[0])
+        kind: Kind = "within" if over.interval else "single"
+        return Estimate(found[0], min(low, found[0]), max(high, found[0]), 1, kind, over.widened)
     above, below = numerator.estimate, denominator.estimate
     if above.kind == below.kind == "within":
         return Estimate(found[0], above.low / below.high, above.high / below.low, 1, "within")

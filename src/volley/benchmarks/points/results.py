@@ -307,7 +307,7 @@ def _summary(kind: type[Result], series: LaunchSeries, by_launch: Mapping[int, P
     good = times if record.status == "ok" else {}
     nothing = record.status == "skipped" or (record.sized and record.size_bytes == 0)
     checked = record.status == "ok" and any(point.messages_verified for point in by_launch.values())
-    repeated = Repeated.of(good) if good else None
+    repeated = Repeated.of(good, {at: point.visits for at, point in by_launch.items()}) if good else None
     time = repeated.estimate if repeated else None
     transport = series.transports.get(record.transport)
     sends = time is not None and (transport is None or transport.memory != "none")
