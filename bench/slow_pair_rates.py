@@ -122,16 +122,14 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     found = slow_pairs.suspects(ratios, best_ratios, slow_pairs.slow_groups(ratios, [0] * ranks, ["node"] * ranks))
     controls = slow_pairs.controls(ratios, found)
     remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
-    again: list[Mapping[Pair, float]] = []
+    again: list[list[Mapping[Pair, float]]] = []
     for wanted in slow_pairs.ROUNDS:
         undecided = slow_pairs.undecided(found, remeasured)
         left_s = max(slow_pairs.LONGEST_S, first_s) - (machine.spent_s - first_s)
         most, repeats = slow_pairs.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
         order = in_turn(undecided[:most], [each.pair for each in controls])
-        again += [machine.measured(order, repeat) for repeat in range(repeats)]
-        for each in found:
-            if judged := slow_pairs.judge(each, again, controls, len(found)):
-                remeasured[each.pair] = judged
+        again.append([machine.measured(order, repeat) for repeat in range(repeats)])
+        remeasured = slow_pairs.judge_all(found, again, controls)
     return {pair for pair, judged in remeasured.items() if judged.flagged}
 
 

@@ -223,6 +223,22 @@ def test_a_good_pair_is_hardly_ever_flagged() -> None:
     assert wrong <= 3
 
 
+def test_what_slows_a_pair_in_some_launches_flags_none() -> None:
+    """Of equal pairs each is slow in a third of the launches; no repetition within one tells."""
+    dice, pairs, wrong = random.Random(1), [PairRatio((0, each), "same node", 1.1, 10) for each in range(1, 14)], 0
+    suspects, controls = pairs[:8], pairs[8:]
+    for _ in range(100):
+        launches = []
+        for repeats in slow_pairs.ROUNDS[:4]:
+            usual = {each.pair: 1.1 if dice.random() < 1 / 3 else 1.0 for each in pairs}
+            launches.append([{pair: s * dice.gauss(1, 0.01) for pair, s in usual.items()} for _ in range(repeats)])
+        wrong += any(each.flagged for each in slow_pairs.judge_all(suspects, launches, controls).values())
+        assert not any(each.flagged for each in slow_pairs.judge_all(suspects, launches[:1], controls).values())
+    assert wrong <= 5
+    steady = [[{each.pair: 1.1 if each is pairs[0] else 1.0 for each in pairs}] * 12] * 2
+    assert [each.flagged for each in slow_pairs.judge_all(suspects, steady, controls).values()] == [True] + [False] * 7
+
+
 def test_what_was_slow_again_is_measured_first() -> None:
     asked = [PairRatio((0, each), "same node", 1.1, 10) for each in range(1, 7)]
     ratios = {2: [1.0] * 12, 3: [1.02] * 6 + [1.3] * 6, 4: [1.5] * 12, 5: [1.04] * 2 + [1.0] * 3, 6: [1.02, 1.4, 1.4]}

@@ -188,20 +188,20 @@ def identity_of(row: RankMatrixRow) -> tuple[object, ...]:
     return row.transport, row.mode, row.pattern, row.direction, row.window, row.size_bytes
 
 
-def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[dict[Pair, float]]:
-    """Return the seconds of each pair in its least disturbed visit, for each repetition of the launches ``again``."""
-    found: dict[tuple[int, int], dict[Pair, float]] = {}
-    for number, log in enumerate(again):
+def _repetitions(identity: tuple[object, ...], again: Sequence[RunLog]) -> list[list[dict[Pair, float]]]:
+    """Return the seconds of each pair in its least disturbed visit, for each launch ``again`` and its repetitions."""
+    found: list[dict[int, dict[Pair, float]]] = [{} for _ in again]
+    for launch, log in zip(found, again, strict=True):
         for row in (row for row in log.of(RankMatrixRow) if identity_of(row) == identity):
-            times = found.setdefault((number, row.repeat), {})
+            times = launch.setdefault(row.repeat, {})
             for second, low, middle in zip(row.partners, row.lows, row.medians, strict=True):
                 if least := low or middle:
                     times[row.rank, second] = least * row.unit_s
-    return list(found.values())
+    return [[*launch.values()] for launch in found if launch]
 
 
 def _rank_case(
-    rows: Sequence[RankMatrixRow], logs: Sequence[RunLog], repetitions: Sequence[Mapping[Pair, float]]
+    rows: Sequence[RankMatrixRow], logs: Sequence[RunLog], again: Sequence[Sequence[Mapping[Pair, float]]]
 ) -> RankMatrixCase:
     """Put the visits of each pair together, and judge each pair by its least disturbed visits.
 
@@ -241,7 +241,6 @@ def _rank_case(
     groups = slow_pairs.slow_groups(usual, nodes, hosts)
     found = slow_pairs.suspects(usual, at_best, groups)
     controls = slow_pairs.controls(usual, found)
-    judged = {each.pair: slow_pairs.judge(each, repetitions, controls, len(found)) for each in found}
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)
     return RankMatrixCase(
         name=f"{first.transport} at {format_size(first.size_bytes)}",
@@ -261,7 +260,7 @@ def _rank_case(
         groups=tuple(groups),
         suspects=tuple(found),
         controls=tuple(controls),
-        remeasured={pair: each for pair, each in judged.items() if each},
+        remeasured=slow_pairs.judge_all(found, again, controls),
     )
 
 

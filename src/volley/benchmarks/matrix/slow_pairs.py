@@ -8,7 +8,8 @@ A pair is flagged in two steps.  First all pairs are measured, and those that to
 suspects; with thousands of pairs some do by chance.  Then suspects and controls are measured again, in turn, so that
 a drift of the machine meets both alike.  That happens in rounds; each round measures the suspects that the rounds
 before left undecided.  A suspect is flagged if its ratio to the controls is above a margin for certain: a sign test of
-paired observations, which assumes no distribution (W. J. Conover, Practical Nonparametric Statistics, 3.2 and 3.4).
+paired observations, which assumes no distribution (W. J. Conover, Practical Nonparametric Statistics, 3.2 and 3.4),
+and if it is slow in both halves of the rounds by more than they differ (``lasting``): a round is a launch.
 The probability that such a test errs is divided among all suspects and all rounds (Bonferroni), so that it holds for a
 whole matrix.  The second step uses new measurements only: judged by the measurements that made it a suspect, the
 slowest of many equal pairs would always look slow.
@@ -26,9 +27,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -215,7 +216,7 @@ def _without(one: Integers, other: Integers, places: Integers) -> Integers:
 
 
 def lasting(launches: Sequence[Floats]) -> Booleans:
-    """Return which comparable pairs are slow whatever the launch, by their ratios: a row for each launch, at least two.
+    """Return which comparable pairs are slow whatever the launch, by their ratios in each launch; none by one launch.
 
     The samples of a pair in one launch share its state, so one launch says nothing of the next.  Where every second
     launch and the others (their medians) differ, that is noise.  A pair lasts if both halves put it above
@@ -223,6 +224,8 @@ def lasting(launches: Sequence[Floats]) -> Booleans:
     states it is enough that some other pair changes its state (docs/method/rank-matrix.md has error rates).
     """
     logarithms = np.log(np.array(launches))
+    if len(launches) < 2:
+        return np.zeros(logarithms.shape[1:], bool)
     one, other = (medians_of(logarithms[half::2]) for half in (0, 1))
     differ = np.abs(one - other)
     most = np.max(differ, initial=0.0, where=~np.isnan(differ))
@@ -449,10 +452,12 @@ class Remeasurement:
     """Its ratio to the controls, over the repetitions."""
     at_least: float | None
     """The ratio is above this with the certainty that a flag asks for; ``None``: too few repetitions."""
+    lasts: bool = True
+    """The launches agree on it."""
 
     @property
     def flagged(self) -> bool:
-        return self.at_least is not None and self.at_least > FLAG_FROM
+        return self.lasts and self.at_least is not None and self.at_least > FLAG_FROM
 
     @property
     def cleared(self) -> bool:
@@ -513,16 +518,39 @@ def affordable(undecided_pairs: int, controls: int, wanted: int, pair_s: float, 
     return pairs, min(wanted, int(left_s / (pair_s * (pairs + controls)))) if pairs else 0
 
 
+def _ratios(pair: PairRatio, repetitions: Sequence[Mapping[Pair, float]], controls: Sequence[PairRatio]) -> list[float]:
+    """Return the ratio of a pair to the median of its controls in each repetition that has both."""
+    found = []
+    for times in repetitions:
+        beside = [times[each.pair] for each in controls if each.kind == pair.kind and each.pair in times]
+        if pair.pair in times and beside:
+            found.append(times[pair.pair] / estimates.median(beside))
+    return found
+
+
 def judge(
     first: PairRatio, repetitions: Sequence[Mapping[Pair, float]], controls: Sequence[PairRatio], suspects: int
 ) -> Remeasurement | None:
     """Judge a suspect by its new measurements: the seconds of each pair in its least disturbed visit, by repetition."""
-    ratios = []
-    for times in repetitions:
-        beside = [times[each.pair] for each in controls if each.kind == first.kind and each.pair in times]
-        if first.pair in times and beside:
-            ratios.append(times[first.pair] / estimates.median(beside))
+    ratios = _ratios(first, repetitions, controls)
     if not ratios:
         return None
     rank = estimates.interval_rank(len(ratios), FALSE_FLAG / len(ROUNDS) / suspects)
     return Remeasurement(first, estimates.estimate(ratios), sorted(ratios)[rank - 1] if rank else None)
+
+
+def judge_all(
+    suspects: Sequence[PairRatio], launches: Sequence[Sequence[Mapping[Pair, float]]], controls: Sequence[PairRatio]
+) -> dict[Pair, Remeasurement]:
+    """Judge all suspects by the repetitions of each launch: a pair is flagged only if it is ``lasting``.
+
+    The repetitions of one launch share where its ranks and their memory are, which may make any pair slow in it.
+    """
+    every = [*chain.from_iterable(launches)]
+    judged = {each.pair: found for each in suspects if (found := judge(each, every, controls, len(suspects)))}
+    for those in grouped((*suspects, *controls), lambda each: each.kind).values() if judged else ():
+        medians = [[estimates.median(_ratios(each, one, controls) or [math.nan]) for each in those] for one in launches]
+        for each, lasts in zip(those, lasting([np.array(one) for one in medians]).tolist(), strict=True):
+            if each.pair in judged:
+                judged[each.pair] = replace(judged[each.pair], lasts=lasts)
+    return judged
