@@ -199,6 +199,9 @@ def test_other_load_is_not_taken_for_a_setting(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     monkeypatch.setattr(jobs, "mpi_host", lambda _: slow if "OMPI_MCA_btl" in os.environ else good)
     assert jobs.trials(facts, JobOptions(), 20.0)[-1].works
+    monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")  # slow beside other programs alone
+    monkeypatch.setattr(jobs, "mpi_host", lambda _: slow if "OMPI_MCA_mpi_yield_when_idle" in os.environ else good)
+    assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
     answers = iter([slow, good, slow])  # then slow for good
     monkeypatch.setattr(jobs, "mpi_host", lambda _: next(answers, slow))
     assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))

@@ -29,7 +29,7 @@ from volley.run.same_cores import SPACE
 FEW = ("--sizes", "8,64k", "--iterations", "5")
 """A measurement that is over at once, also on an MPI that does not yield."""
 BUSY = {"OMPI_MCA_mpi_yield_when_idle": "0"}
-"""For a test of what doctor finds: beside other work, ranks that yield are slow, and doctor names the variable."""
+"""For a test of what doctor finds: beside other work, ranks that yield are slow."""
 BEYOND_AN_INT = (2 << 30) + 8
 """Bytes of a message that MPI's int cannot count."""
 LIMIT_S = 240

@@ -274,6 +274,8 @@ _TRIAL_WATCHDOG_S = 5.0
 _NOWHERE = "/dev/null/nonexistent"
 """As the home folder, and below what is no folder: none of the files there exists."""
 _PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
+_GIVES_WAY = re.compile("yield|wait_mode", re.I)
+"""Settings with which a rank that waits leaves its core to others: it is slow where there are others, and there alone."""
 _IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
 """Settings of Open MPI and UCX in a file."""
 
@@ -346,8 +348,9 @@ def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: b
         yield without(left, without_needless(begin))
         yield without([*left, *batch], without_needless([*begin, *of_job]))
         return
+    suspects = [name for name in _suspects(job, facts) if not (slow and _GIVES_WAY.search(name))]
     named = [name for name in batch if job and re.search(rf"\b{name}\b", " ".join([*job.text, job.why]))]
-    groups = [*([name] for name in named[:-1] or named), *([name] for name in _suspects(job, facts))]
+    groups = [*([name] for name in named[:-1] or named), *([name] for name in suspects)]
     groups = [batch, *groups] if batch and not named else groups
     yield from map(without, groups)
     if len(groups) > 1:
