@@ -154,6 +154,7 @@ Exit measure(const Options& options, Session& session) {
     startup.plan_s = process_age_s();
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
     watchdog.watch_over(context.name_of({context.rank}) + " of " + std::to_string(context.size), plan.watchdog_s);
+    watchdog.speak_of_signals();  // here, because MPI_Init sets handlers
     session.records->write(run_record(context, plan, clock_read_s(), mpi_facts(), startup));
     const auto& cpus = context.facts(context.rank).cores;
     const Usage before = usage_now(cpus);

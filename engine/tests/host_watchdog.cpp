@@ -84,6 +84,21 @@ void the_allowance_holds_until_the_next_progress() {
   EXPECT(ending.code == static_cast<int>(Exit::watchdog));
 }
 
+void a_signal_says_where_and_goes_on_to_the_handler_before() {
+  for (const int number : {SIGSEGV, SIGABRT}) {
+    const Ending ending = of_process([number] {
+      signal(number, [](int) { _exit(7); });
+      auto* watchdog = new Watchdog("rank 1 of 2", 60);
+      watchdog->speak_of_signals();
+      watchdog->enter("transport host");
+      raise(number);
+    });
+    EXPECT(ending.code == 7);
+    const std::string name = number == SIGABRT ? "SIGABRT" : "SIGSEGV";
+    EXPECT(ending.said == "volley-engine: rank 1 of 2 was ended by " + name + " in transport host\n");
+  }
+}
+
 // As MPI_Abort may, before the plan says for how long anything may stand still.
 void the_last_call_has_a_limit_of_its_own() {
   const Ending ending = of_process([] {
@@ -177,6 +192,7 @@ int main() {
   standing_still_ends_the_process();
   what_was_expected_to_take_long_may();
   the_allowance_holds_until_the_next_progress();
+  a_signal_says_where_and_goes_on_to_the_handler_before();
   the_last_call_has_a_limit_of_its_own();
   the_end_of_the_launcher_is_the_end_of_its_process();
   it_leaves_the_core_of_the_measurement();

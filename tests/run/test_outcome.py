@@ -47,6 +47,13 @@ def failed(reason: str | None, *records: Any) -> RunLog:
         (failed("no GPU"), Ending(3, (), ()), 3, ["volley: no GPU"], False),
         (BARE, Ending(2, ("no plan",), ()), 2, ["volley: no plan", "volley: use mpirun"], True),
         (BARE, Ending(3, ("no GPU",), ()), 3, ["volley: no GPU"], True),
+        (
+            BARE,
+            Ending(1, tuple("abcdef"), ()),
+            1,
+            ["volley: the run was aborted: a; b; c; d; and 2 more messages of ranks"],
+            True,
+        ),
         (BARE, Ending(2, (), ()), 1, ["volley: the run was aborted: the job ended with status 2"], True),
         (
             RunLog(run=BARE.run, records=[MEASURED]),

@@ -18,7 +18,7 @@ import pytest
 import example_records
 from fake_engine import install
 from the_command import Finished, check_transcript
-from the_session import SIZES, measure, read_runs
+from the_session import SIZES, fake, measure, read_runs
 from volley import cli
 from volley.benchmarks import BENCHMARKS, named
 from volley.benchmarks import read as read_command
@@ -88,6 +88,21 @@ def test_what_mpi_met_is_in_the_records(
     assert said in capsys.readouterr().err
     assert cli.main(["show", str(records)]) == live
     assert said in capsys.readouterr().out
+
+
+def test_a_transport_that_crashes_leaves_the_others_to_measure(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "out.jsonl"
+    assert fake(monkeypatch, "one_ends_the_job", "-o", str(records), "-t", "host,host/put") == 1
+    out, err = capsys.readouterr()
+    assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
+    assert "MPI crashed in host/put: measuring without it" in err
+    assert "the run was aborted: rank 1 of 2 was ended by SIGSEGV in transport host/put, pair 0-1, 8 B" in err
+    aborted, whole = read_runs(records)
+    assert (aborted.end, whole.complete) == (None, True)
+    said = {"host/put": "an earlier launch was ended by SIGSEGV in transport host/put"}
+    assert whole.plan.excluded == said
 
 
 def after_each_launch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:

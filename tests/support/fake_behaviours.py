@@ -158,6 +158,17 @@ def put_crashes(plan: Plan) -> None:
     good(plan)
 
 
+def one_ends_the_job(plan: Plan) -> None:
+    """The second transport crashes and says so, until it is left out."""
+    lost = plan["transports"][1]
+    if lost not in plan["excluded"]:
+        begin(plan)
+        sys.stderr.write(f"volley-engine: rank 1 of 2 was ended by SIGSEGV in transport {lost}, pair 0-1, 8 B, sends\n")
+        sys.stderr.flush()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    good({**plan, "transports": plan["transports"][:1]})
+
+
 def two_crash(plan: Plan) -> None:
     """Good with one transport, and not with two."""
     if len(plan["transports"]) > 1:

@@ -1,6 +1,7 @@
 #include "measure/watchdog.hpp"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -31,6 +32,19 @@ int made_eventfd() {
   check_system(made >= 0, "eventfd");
   return made;
 }
+
+struct FatalSignal {
+  int number;
+  const char* name;
+  struct sigaction before;
+};
+
+std::array<FatalSignal, 5> fatal_signals{{{SIGSEGV, "SIGSEGV", {}},
+                                          {SIGBUS, "SIGBUS", {}},
+                                          {SIGFPE, "SIGFPE", {}},
+                                          {SIGILL, "SIGILL", {}},
+                                          {SIGABRT, "SIGABRT", {}}}};
+const Watchdog* speaker = nullptr;
 
 }  // namespace
 
@@ -86,6 +100,28 @@ void Watchdog::enter_last(std::string where, double most_s) {
   timeout_s_ = std::min(timeout_s_, most_s);
   enter(std::move(where));
   wake();
+}
+
+void Watchdog::speak_of_signals() {
+  speaker = this;
+  struct sigaction ours{};
+  ours.sa_handler = [](int number) {
+    for (const auto& each : fatal_signals) {
+      if (each.number == number) speaker->tell(each.name);
+      sigaction(each.number, &each.before, nullptr);
+    }
+    raise(number);  // arrives when this handler has returned
+  };
+  for (auto& each : fatal_signals) sigaction(each.number, &ours, &each.before);
+}
+
+// In a handler: without a lock, and without memory from the heap.
+void Watchdog::tell(const char* signal) const {
+  std::array<char, 1024> text{};
+  const int length = std::snprintf(text.data(), text.size(), "volley-engine: %s was ended by %s in %s\n", who_.c_str(),
+                                   signal, where_.c_str());
+  [[maybe_unused]] const auto written =
+      write(STDERR_FILENO, text.data(), std::min(static_cast<std::size_t>(length), text.size() - 1));
 }
 
 void Watchdog::progress(double expected_s) {

@@ -36,11 +36,15 @@ class Watchdog {
   void enter(std::string where);
   // As above, and it may take at most `most_s`: it does nothing that the time limit was made for.
   void enter_last(std::string where, double most_s);
+  // From now on a signal that ends the process, as in a library that crashes, says where it was. Then the handler that
+  // was there before gets it. It must not be destroyed.
+  void speak_of_signals();
   // Progress was made; the next may take the time limit plus `expected_s`. Cheap: one clock reading, two stores.
   void progress(double expected_s = 0);
 
  private:
   void watch();
+  void tell(const char* signal) const;
   void wake() const;
   [[nodiscard]] bool wait_until(double deadline_s) const;
 

@@ -40,6 +40,8 @@ _WAITS = {
     "them with --launcher-arg=--overlap",
 }
 """What a launcher says while it waits for something that may never come, and what ends that."""
+_FEW_SENTENCES = 4
+"""So many messages of ranks are in a reason: a thousand ranks may say the same."""
 _LONGEST_TAG = 20
 """Characters that a launcher may write before a line, such as ``[1,0]<stderr>: ``."""
 _ABOUT_S = 60.0
@@ -150,7 +152,9 @@ class Ending:
     def reason(self) -> str:
         """Return the most likely reason for the end of the job, as one sentence."""
         if self.sentences or self.killed:
-            return "; ".join(filter(None, (*self.sentences, self.killed)))
+            few, more = self.sentences[:_FEW_SENTENCES], len(self.sentences) - _FEW_SENTENCES
+            others = f"and {count(more, 'more message')} of ranks" if more > 0 else ""
+            return "; ".join(filter(None, (*few, others, self.killed)))
         if self.status < 0:
             return f"{self.program} was killed by {signal_name(-self.status) or f'signal {-self.status}'}"
         name = signal_name(self.status - 128)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import sys
 import time
@@ -64,6 +65,8 @@ PATHS_WORTH_S = 5.0
 WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
 """The user is told the time of a run from the first on, and how it gets shorter from the second on."""
 
+_CRASHED = re.compile(r"ended by SIG\w+ in .*?\btransport ([^ ,]+)(?: \(([a-z-]+)\))?,")
+"""What the engine says of a rank that a library ended: the transport, and the operation."""
 
 _ONE_PROCESS = LaunchSpec(engine=(), ranks=1, gpus=True)
 
@@ -120,6 +123,8 @@ def _run(sessions: Sequence[Session], outcomes: list[RunOutcome], stop: Stop, be
                 if session is sessions[0] and (note := time_note(sessions)):
                     progress.note(note)
                 session.run(writer, progress, begun)
+                while session.leaves_out_what_crashed(progress):
+                    session.run(writer, progress, begun)
                 if chosen.verbose and (times := summarize(session.logs)):
                     progress.note(times)
             begun = time.monotonic()
@@ -227,6 +232,8 @@ class Session:
     """Whether a launch of its own may show the path of the messages."""
     of_check: msgspec.Struct | None = None
     """What check it is a part of: the records of one that ended early say so, too."""
+    crashed: dict[str, str] = field(default_factory=dict)
+    """Transports, or their operations, that ended a launch, with the reason."""
     paths: LaunchPaths | None = None
     """What a launch showed that sent messages of its own; ``None``: there has been none."""
 
@@ -292,8 +299,9 @@ class Session:
         risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
             launch |= msgspec.to_builtins(self.paths)
+        plan = msgspec.structs.replace(plan, excluded=self.crashed)
         if self.tried and risky:
-            plan = msgspec.structs.replace(plan, excluded=self.tried.excluded)
+            plan = msgspec.structs.replace(plan, excluded={**self.tried.excluded, **self.crashed})
             if start.inside_launcher:
                 launch["tried_alone"] = risky
             if self.tried.protocols:
@@ -342,6 +350,21 @@ class Session:
                 self.outcomes.append(outcome)
                 if outcome.ends_session:
                     return
+
+    def leaves_out_what_crashed(self, progress: Progress) -> bool:
+        """Return whether the last launch was ended by a transport or an operation of it, and there are others: when it
+        is run again, the session measures these."""
+        why = next((each.why for each in self.outcomes[-1:] if each.ends_session), "")
+        found, plan = _CRASHED.search(why), self.jobs.planned[0].plan
+        if found is None or self.context.position or self.stop.signal is not None:
+            return False
+        name, operations = " ".join(filter(None, found.groups())), getattr(plan.options, "operations", ())
+        several = len(plan.transports) > 1 or (found[2] and len(operations) > 1)
+        if name in self.crashed or not several:
+            return False
+        self.crashed[name] = "an earlier launch was " + found[0].rstrip(",")
+        progress.note(f"MPI crashed in {name}: measuring without it")
+        return True
 
     def _notes(self, writer: Writer) -> Iterator[str | None]:
         """Yield what the user is told before the first launch."""

@@ -275,7 +275,7 @@ _NOWHERE = "/dev/null/nonexistent"
 """As the home folder, and below what is no folder: none of the files there exists."""
 _PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
 _GIVES_WAY = re.compile("yield|wait_mode", re.I)
-"""Settings with which a rank that waits leaves its core to others: it is slow where there are others, and there alone."""
+"""Settings with which a rank that waits leaves its core to others, and is slow where there are others alone."""
 _IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
 """Settings of Open MPI and UCX in a file."""
 
