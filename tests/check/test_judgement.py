@@ -267,6 +267,26 @@ def test_a_slow_node_hides_in_no_small_switch(leaves: tuple[int, ...], slower: f
         assert {rank for part in found.bad for rank in part.ranks} == {bad}
 
 
+@pytest.mark.parametrize(
+    ("leaves", "slower", "found"),
+    [
+        ((2, 2), 9.0, ("slow", "far")),
+        ((2, 2), 0.5, ("undecided", "lone")),
+        ((3,), 0.5, ("undecided", "lone")),
+        ((1, 1, 1, 1), 0.5, ("undecided", "lone")),
+    ],
+)
+def test_a_slow_node_of_three_or_four_is_named_and_how_slow_it_is(
+    leaves: tuple[int, ...], slower: float, found: tuple[str, str]
+) -> None:
+    """Half of all pairs, or more, are of it."""
+    places = in_leaves(np.repeat(range(len(leaves)), leaves))
+    for bad in range(sum(leaves)):
+        judged = judge(visits(touches(bad), slower, places=places), places, one_way=True)
+        assert [(part.ranks, part.state, part.reason) for part in judged.parts] == [([bad], *found)]
+        assert judged.parts[0].slower == pytest.approx(slower, rel=0.1)
+
+
 def test_a_node_on_another_switch_than_the_map_says_is_no_fault() -> None:
     leaf = np.arange(32) // 8
     told = leaf.copy()
@@ -307,6 +327,16 @@ def test_a_node_alone_on_one_of_three_switches_is_not_passed_over() -> None:
         assert [(part.ranks, part.state) for part in found.parts if 5 in part.ranks] == [([5], state)]
 
 
+def test_a_disturbance_beside_a_slow_node_condemns_no_good_one() -> None:
+    """Together they are most of a repetition, of which the other pairs then look faster than they are."""
+    places = Places(np.arange(32) // 4, np.zeros((32, 1), int), np.zeros(32, int))
+    launch = visits(touches(*range(4)), 9.0, places=places)
+    hit = (launch.repetition == 1) & (launch.round < 24)
+    found = judge(launch._replace(time_s=launch.time_s * (1 + 2 * hit)), places, one_way=True)
+    assert [part.ranks for part in found.parts] == [[0, 1, 2, 3]]
+    assert found.parts[0].slower == pytest.approx(9, rel=0.05)
+
+
 def test_single_visits_condemn_nobody() -> None:
     """A launch that ends early has visited each pair once: nothing says how much visits differ."""
     places = in_leaves(np.repeat([0, 1, 2], [3, 3, 2]))
@@ -322,6 +352,14 @@ def test_what_was_skipped_says_why() -> None:
     judged = {("aware", "pingpong", 8): Judgement([], [0, 2])}
     (finding,) = of_cluster(judged, names_of(3), reasons, Again())
     assert (finding.status, finding.said) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
+
+
+def test_where_no_node_could_be_found_no_slowdown_is_named() -> None:
+    judged = judge(visits(touches(1, 2), places=in_leaves([0] * 5)), in_leaves([0] * 5), one_way=True)
+    assert judged.seen_from == math.inf
+    hosts = Names([msgspec.structs.replace(each, host=f"cn{each.rank}") for each in ranks(5)], ClusterMap())
+    (finding,) = of_cluster({("host", "stream", 8): judged}, hosts, {}, Again())
+    assert finding.said == "the pairs differ so much that no slow node would have been found"
 
 
 def test_two_nodes_are_told_what_to_type_for_four() -> None:

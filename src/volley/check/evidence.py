@@ -126,8 +126,6 @@ class Pairs:
     def __init__(self, visits: Visits, places: Places, *, one_way: bool, by_round: bool = False) -> None:
         self.places, self.ranks = places, len(places.node)
         self.ends = self.ranks * (1 + one_way)
-        logs = np.log(visits.time_s)
-        logs = logs - group_quantile(visits.repetition, logs, 0.5, int(visits.repetition.max()) + 1)[visits.repetition]
         first, second = visits.first, visits.second
         if not one_way:
             first, second = np.minimum(first, second), np.maximum(first, second)
@@ -135,6 +133,11 @@ class Pairs:
         keys = ((visits.round + 1) * apart * self.ranks + first) * self.ranks + second
         keys, of_visit = np.unique(keys, return_inverse=True)
         self.first, self.second = keys // self.ranks % self.ranks, keys % self.ranks
+        logs, repetitions = np.log(visits.time_s), int(visits.repetition.max()) + 1
+        usual = np.zeros(len(keys))
+        for _ in range(2):  # what a slow node and a disturbance hit in a repetition together may be most of it
+            logs -= group_quantile(visits.repetition, logs - usual[of_visit], 0.5, repetitions)[visits.repetition]
+            usual = group_quantile(of_visit, logs, 0.5, len(keys))
         self.value = group_quantile(of_visit, logs, 0.25, len(keys))
         _, together = np.unique(of_visit * (int(visits.round.max()) + 1) + visits.round, return_inverse=True)
         self.off = logs - group_quantile(together, logs, 0.25, int(together.max()) + 1)[together]

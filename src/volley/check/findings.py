@@ -166,6 +166,7 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names, ag
     about = partial(finding, nodes=tuple(nodes), evidence="population")
     inside = f"its nodes are {slower} slower with each other than those of other switches"
     pairs = count(part.pairs, "pair")
+    found = f"only a node slower by {slower}" if (part.slower or 0.0) < MOST_TIMES else "no slow node"
     if part.state == "undecided":
         map_file = f"{again('--switches', 'FILE')}, or --one-switch if all nodes are on one"
         more = "nodes of its switch" if part.kind == "node" else "comparable switches"
@@ -193,7 +194,7 @@ def _of_part(finding: partial[CheckFinding], part: ClusterPart, names: Names, ag
             ),
             "unsure": (f"perhaps {slower} slower than comparable nodes, but not for certain", again.longer),
             "coarse": (
-                f"the pairs differ so much that only a node slower by {slower} would have been found",
+                f"the pairs differ so much that {found} would have been found",
                 f"a check with more nodes, or this one while the network is idle: {again()}",
             ),
         }[part.reason]

@@ -143,6 +143,8 @@ class Groups:
         """Return what is said of groups, which are one node or several."""
         ranks = np.flatnonzero(np.isin(self.among.group, groups)).tolist()
         above = float(np.nanmedian(self.middle.reshape(-1, self.count)[:, groups])) - self.most
+        if self.count <= FEWEST + 1:  # half of all pairs or more are of one of them
+            above = max(above, *map(self._beyond, groups))
         kind: Kind = "node" if self.nodes[groups].sum() < 2 else "group"
         return ClusterPart(kind, state, ranks, reason, math.expm1(max(0.0, above)))
 

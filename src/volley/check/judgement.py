@@ -68,9 +68,13 @@ def judge(visits: Visits, places: Places, *, one_way: bool, shared_nodes: bool =
     seen = float(np.expm1(groups.resolution()))
     if seen > math.expm1(COARSEST):  # then nothing is known of those that only look slow
         below = [part for part in kept if part.reason in ("unsure", "lone", "many") and (part.slower or 0) < seen]
-        kept = [part for part in kept if part not in below]
+        out = list(_standing_out(clean, places, one_way=one_way))
+        # What is slow within a switch may be a node that stands out everywhere.
+        inside = [part for part in kept if (part.state, part.reason) == ("undecided", "inside")]
+        inside = [part for part in inside if any(set(part.ranks).issuperset(each.ranks) for each in out)]
+        kept = [part for part in kept if part not in (*below, *inside)]
         far = sorted({rank for part in below if part.reason != "unsure" for rank in part.ranks})
-        kept = kept or list(_standing_out(clean, places, one_way=one_way))
+        kept = kept if kept and not inside else kept + out
         kept = kept or [few if nodes == FEWEST else ClusterPart("group", "undecided", far, "coarse", seen)]
     met = np.unique(np.minimum(pairs.first, pairs.second) * ranks + np.maximum(pairs.first, pairs.second))
     partners = int(np.median(np.bincount(np.concatenate([met // ranks, met % ranks]), minlength=ranks)))
@@ -91,13 +95,15 @@ def _neighbors(visits: Visits, places: Places, *, one_way: bool) -> Neighbors:
 def _standing_out(visits: Visits, places: Places, *, one_way: bool) -> Iterator[ClusterPart]:
     """Name the nodes that stand out among all, though they have too few neighbors for a test.
 
-    Among all a node is judged by medians, which a slow partner or neighbor does not move.
+    Among all a node is judged by medians, which a slow partner or neighbor does not move.  Beside fewer than
+    three neighbors more visits decide nothing.
     """
     anywhere = replace(places, path=np.full_like(places.path, -1))
     pairs = Pairs(visits, anywhere, one_way=one_way)
     for part in Groups(pairs, Neighbors(pairs)).parts():
         if part.kind == "node":
-            yield part if part.state == "slow" else replace(part, reason="unsure")
+            few = len(np.unique(places.node[places.leaf == places.leaf[part.ranks[0]]])) <= FEWEST
+            yield part if part.state == "slow" or few else replace(part, reason="unsure")
 
 
 def _named(among: Neighbors, groups: Groups) -> Iterator[ClusterPart]:
