@@ -121,20 +121,6 @@ def test_without_named_operations_those_that_can_be_are_in_place(volley: Command
     assert [point.operation for point in log.of(CollectivePoint)] == [each for each in USUAL if each in IN_PLACE]
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("--operation broadcast", "--in-place changes only reduce, allreduce"),
-        ("--cold-cache", "--cold-cache and --in-place: "),
-        ("--iterations 2", "--in-place: a result replaces what the next operation would send: write --iterations 1"),
-    ],
-)
-def test_what_cannot_be_in_place_is_refused(volley: Command, words: str, why: str) -> None:
-    done = volley("collective", "--in-place", "--sizes", "8", *words.split())
-    assert done.code == 2
-    assert why in done.err
-
-
 def test_a_broken_collective_is_found(volley: Command) -> None:
     """Every element type and number of ranks: engine/tests/mpi_collective.cpp."""
     broken = [f"host+{fault}" for fault in DATA]

@@ -594,7 +594,7 @@ def test_wrong_data_is_judged_before_limits(volley: Command, tmp_path: Path) -> 
 def test_a_wrong_name_is_refused_before_anything_is_measured(here: Here, tmp_path: Path) -> None:
     done = here("check", "-t", "bogus", "-o", str(tmp_path / "r.jsonl"))
     assert (done.code, done.out) == (2, "")
-    assert not list(read_runs(tmp_path / "r.jsonl", BENCHMARKS)) if (tmp_path / "r.jsonl").exists() else True
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -687,12 +687,6 @@ def test_the_command_that_shows_all_findings_shows_the_same_verdicts(here: Here,
     whole = here(*shlex.split(said[-1])[2:])
     assert (whole.code, whole.out.splitlines()[0]) == (cut.code, said[0])
     assert whole.out.count("word") == 200
-
-
-def test_a_faulty_transport_is_not_learned(here: Here) -> None:
-    done = here("check", "--expect", "new.json", "--learn", "-t", "host,host+delay")
-    assert (done.code, done.out) == (2, "")
-    assert "host+delay is faulty on purpose" in done.err
 
 
 def test_what_is_recommended_names_the_files_of_the_user(
@@ -1126,21 +1120,6 @@ def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp
         found = [each for each in json.loads(done.out)["findings"] if "do not contain" in each["why"]]
         assert {each["layer"] for each in found if each["verdict"] == "UNDECIDED"} == asked
         assert done.code == (4 if asked else 0)
-
-
-def test_a_transport_that_does_not_exist_is_refused_for_kept_records_too(here: Here) -> None:
-    done = here("check", "--from", str(ROOT / "results" / "h100-x2" / "check.jsonl.gz"), "-t", "hots")
-    assert (done.code, done.out) == (2, "")
-    assert "there is no transport 'hots'; did you mean host?" in done.err
-
-
-@pytest.mark.parametrize("option", ["--inventory", "--expect", "--switches"])
-def test_a_job_needs_the_files_that_its_check_names(here: Here, option: str) -> None:
-    done = here(
-        "batch", "--scheduler", "slurm", "--nodes", "1", "--time", "00:10:00", "--", "check", option, "nothere.json"
-    )
-    assert (done.code, done.out) == (2, "")
-    assert f"{option} nothere.json: " in done.err
 
 
 def test_each_layer_of_a_kept_check_has_its_own_records(here: Here) -> None:

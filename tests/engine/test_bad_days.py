@@ -312,7 +312,6 @@ def test_a_second_run_does_not_write_into_the_records_of_the_first(volley: Comma
     assert f"another volley is writing its records to {records}: wait for it" in refused[0].err
     (log,) = read_runs(records, BENCHMARKS)
     assert not log.problems
-    assert volley("pingpong", *FEW, "-o", str(records), "--force").code == 0
 
 
 def test_an_environment_without_a_home_is_enough_and_secrets_in_it_are_not_recorded(volley: Command) -> None:

@@ -138,9 +138,11 @@ def test_srun_starts_a_check_of_two_nodes(volley: Volley) -> None:
 # -------------------------------------------------------------------------------------- volley starts srun
 
 
-def test_the_script_of_volley_batch_runs(volley: Volley) -> None:
-    done = volley.sbatch("--nodes", "2", "--", *REQUEST, "--launches", "2")  # each is a step of the job
-    assert done.returncode == 0, done.stdout
+def test_the_script_of_volley_batch_runs_and_has_the_exit_code_of_volley(volley: Volley) -> None:
+    words = ("pingpong", "--transport", "host,host+flip", *FEW, "--launches", "2")  # each is a step of the job
+    done = volley.sbatch("--nodes", "2", "--", *words)
+    assert done.returncode == 1, done.stdout
+    assert "FAILED" in done.stdout
     assert "64 KiB" in done.stdout
     run = volley.records(launches=2)
     assert one_on_each_node(run)
@@ -148,12 +150,6 @@ def test_the_script_of_volley_batch_runs(volley: Volley) -> None:
     assert (run.plan.launch["launcher"], run.plan.launch["inside"]) == ("srun", False)
     assert run.plan.launch["allocation"] == {**GRANTED, "cpus_per_node": 2}  # all of the node
     assert [rank.bound_by for rank in run.ranks] == ["engine", "engine"]
-
-
-def test_the_job_s_exit_code_is_volley_s(volley: Volley) -> None:
-    done = volley.sbatch("--nodes", "2", "--", "pingpong", "--transport", "host+flip", *FEW)
-    assert done.returncode == 1
-    assert "FAILED" in done.stdout
 
 
 @pytest.mark.parametrize(("asked", "launcher"), [("srun", "srun"), ("auto", "openmpi")])
