@@ -247,7 +247,7 @@ os._exit(status)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("nice", "needs_s"), [(0, 0.2), (19, 0.006)], ids=["many short waits", "one long wait"])
+@pytest.mark.parametrize(("nice", "needs_s"), [(0, 0.12), (19, 0.006)], ids=["many short waits", "one long wait"])
 def test_a_launcher_that_others_keep_from_running_is_waited_for(
     nice: int, needs_s: float, bin_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

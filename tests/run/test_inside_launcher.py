@@ -139,9 +139,12 @@ def test_wrong_data_is_reported_though_another_rank_has_found_it(volley: Command
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [1, 4])
-def test_any_number_of_ranks_can_be_asked_what_works(volley: Command, ranks: int) -> None:
-    for before, words in ((volley.mpirun(ranks), ()), ((), ("--ranks", str(ranks)))):
+def test_any_number_of_ranks_can_be_asked_what_works(volley: Command) -> None:
+    for before, words, ranks in (
+        (volley.mpirun(1), (), 1),
+        (volley.mpirun(4), (), 4),
+        ((), ("--ranks", "1"), 1),
+    ):
         done = volley("transports", *words, before=before)
         assert done.code == 0, done.err
         (log,) = done.records
@@ -323,16 +326,12 @@ def test_ranks_that_wait_in_mpi_init_are_let_go_after_an_error(stand_in: Command
 def test_the_same_under_mpich(volley: Command, mpich: Path) -> None:
     volley = replace(volley, mpi=str(mpich))
     hydra = volley.mpirun(2)
-    for before in ((), hydra):
-        done = volley("pingpong", *FEW, "--format", "csv", before=before)
-        assert done.code == 0, done.err
-        assert len(done.out.splitlines()) == 3
+    done = volley("pingpong", *FEW, "--format", "csv", before=hydra)
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 3
     refused = volley("pingpong", "--sizes", "8x", before=hydra)  # hydra would let the second rank wait for ever
     assert refused.code == 2
     assert volley("pingpong", *FEW, before=volley.mpirun(3)).code == 2
-    failed = volley("pingpong", "--transport", "host+flip", *FEW)
-    assert failed.code == 1
-    assert "FAILED" in failed.out
 
 
 def test_open_mpi_under_mpich_s_mpiexec(volley: Command, mpich: Path) -> None:
