@@ -260,6 +260,8 @@ def test_what_differs_between_two_ways_to_measure_is_no_change(factor: float, sa
     text = io.StringIO()
     render_reports([page.report(compared(launches(1), second), full=False)], "table", text)
     assert text.getvalue().startswith(f"TWO WAYS ({option.replace('_', ' ')}): {said}")
+    (difference,) = (each for each in environment_differences(launches(1), second) if each.name == option)
+    assert (difference.first, difference.second) == ("no", "yes")
     assert "change" not in text.getvalue().lower()
 
 

@@ -394,7 +394,8 @@ def barriers(page: Any, **rules: Any) -> list[str]:
     It takes long for each element, so that it gets some of those that are alike: rows of a table and marks of a chart.
     """
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    for alike in ("tbody tr:nth-child(n+5)", ".chart svg .role-mark > *:nth-child(n+3)"):
+    rows = "tbody tr:nth-child(n+9), tbody tr:nth-child(n+5):not(:has(.good, .warning, .bad, .error))"
+    for alike in (rows, ".chart svg .role-mark > *:nth-child(n+3)"):
         page.evaluate("(alike) => document.querySelectorAll(alike).forEach((each) => each.remove())", alike)
     page.evaluate("(source) => void (0, eval)(source)", (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
     found = "(options) => axe.run(options).then((found) => found.violations.map((each) => each.help))"
