@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,13 @@ def test_a_message_of_0_b_is_timed_and_has_nothing_to_compare(volley: Command) -
         assert points[name, 0].times_s
     assert {size for _, size in points} == {0, 1, 2, 4, 8}
     assert "0 B: nothing to compare" in done.out
+
+
+def test_messages_of_0_b_that_are_not_made_are_found(volley: Command) -> None:
+    names = [f"host+{fault}" for fault in ("early", "late", "lose")]
+    words = ("--sizes", "0", "--launches", "1", "--iterations", "5")
+    (log,) = volley("pingpong", "--transport", ",".join(["host/persistent", *names]), *words).records
+    points = {each.transport: each for each in log.of(PingPong)}
+    assert points.pop("host/persistent").status == "ok"
+    assert {name: each.status for name, each in points.items()} == dict.fromkeys(names, "failed")
+    assert all(re.fullmatch("rank [01] did not wait for rank [01]", each.reason or "") for each in points.values())

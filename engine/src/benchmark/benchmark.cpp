@@ -113,12 +113,12 @@ void add_end(Json& record, const Series& series) {
 
 const char* status_of(const Series& series) {
   if (!series.skipped.empty()) return "skipped";
-  return series.mismatch ? "failed" : "ok";
+  return series.failed() ? "failed" : "ok";
 }
 
 Json reason_of(const Series& series) {
   if (!series.skipped.empty()) return series.skipped;
-  if (!series.mismatch) return nullptr;
+  if (!series.mismatch) return or_null(series.did_not_wait);
   return difference("what rank " + std::to_string(series.mismatch->rank) + " received", "was sent", *series.mismatch);
 }
 

@@ -13,7 +13,6 @@ struct Point {
   std::string transport;
   std::unique_ptr<CollectiveVerifier> verifier;
   std::unique_ptr<Driver> driver;
-  std::string failure;  // of a barrier
 };
 
 class CollectiveBenchmark final : public Benchmark {
@@ -100,7 +99,6 @@ class CollectiveBenchmark final : public Benchmark {
     const double clock_error_s = control.take_clock_error_s();
     for (std::size_t i = 0; i < all.size(); ++i) {
       run.watchdog.progress();
-      if (bytes == 0 && all[i].skipped.empty() && run.plan.verify) check_barrier(points[i], all[i], group, control);
       run.records.write_point(record(points[i], all[i], group, clock_error_s));
     }
   }
@@ -128,26 +126,10 @@ class CollectiveBenchmark final : public Benchmark {
     return series;
   }
 
-  // Each rank in turn enters late: nobody may leave before it has come. Barriers of the samples tell nothing of that.
-  static void check_barrier(Point& point, Series& series, const RankGroup& group, GroupControl& control) {
-    constexpr std::chrono::milliseconds late{2};
-    control.compare_clocks();
-    for (int place = 0; place < group.size(); ++place) {
-      control.ready();
-      if (group.self == place) std::this_thread::sleep_for(late);
-      const Span mine = series.driver->batch(series.view, 1, {});
-      ++series.messages_verified;
-      if (!control.met(mine) && point.failure.empty()) {
-        point.failure = "a rank left the barrier before rank " + std::to_string(group.rank(place)) + " entered it";
-      }
-    }
-    if (!point.failure.empty()) series.ended_by = EndedBy::failure;
-  }
-
-  // What the rank that found the first mismatch makes of it, on all ranks; empty where nothing is wrong.
+  // What the rank that found the first mismatch makes of it, on all ranks; empty where there is none.
   static std::string failure_of(const Point& point, const Series& series, const RankGroup& group) {
     const int found = mpi::broadcast_value(series.mismatch ? series.mismatch->rank : -1, 0, group.control.get());
-    if (found < 0) return point.failure;
+    if (found < 0) return {};
     const auto place = static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), found) - group.ranks.begin());
     const std::string why =
         mpi::broadcast(point.verifier ? point.verifier->diagnosis() : "", place, group.control.get());
@@ -162,10 +144,7 @@ class CollectiveBenchmark final : public Benchmark {
                 {"operation_s", series.first_samples}, {"rank_operation_s", series.mean_samples},
                 {"operations_per_sample", counts},     {"cold_operation_s", or_null(series.cold_s)},
                 {"entry_skew_s", series.entry_skew_s}, {"clock_error_s", clock_error_s}};
-    if (const std::string failure = failure_of(point, series, group); !failure.empty()) {
-      own["status"] = "failed";
-      own["reason"] = failure;
-    }
+    if (const std::string failure = failure_of(point, series, group); !failure.empty()) own["reason"] = failure;
     return point_record("collective", group.ranks, series, own);
   }
 

@@ -124,23 +124,16 @@ double GroupControl::take_clock_error_s() {
   return static_cast<double>(worst_ns) * 1e-9;
 }
 
-bool GroupControl::met(const Span& mine) {
-  const Entries all = entries(mine, true);
-  std::int64_t error_ns = 0;
-  for (const NodeClock& clock : clocks_) error_ns = std::max(error_ns, clock.error_ns());
-  return all.first_exit_ns + 2 * error_ns >= all.last_entry_ns;
-}
-
 GroupControl::Entries GroupControl::entries(const Span& mine, bool counts) {
-  // The earliest ones have their signs turned: one reduction finds all four.
+  // The earliest one has its sign turned: one reduction finds all three.
   const NodeClock& clock = clocks_[node_];
   const std::int64_t entry_ns = clock.common_ns(ns_of(mine.begin));
   const std::int64_t exit_ns = clock.common_ns(ns_of(mine.end));
-  std::array<std::int64_t, 4> ns{-entry_ns, entry_ns, -exit_ns, exit_ns};
+  std::array<std::int64_t, 3> ns{-entry_ns, entry_ns, exit_ns};
   if (!counts) ns.fill(std::numeric_limits<std::int64_t>::min());
   VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, ns.data(), static_cast<int>(ns.size()), MPI_INT64_T, MPI_MAX, comm_));
-  batches_ns_ += ns[3] + ns[0];
-  return {-ns[0], ns[1], -ns[2], ns[3]};
+  batches_ns_ += ns[2] + ns[0];
+  return {-ns[0], ns[1], ns[2]};
 }
 
 double GroupControl::mean_s(const Span& mine, bool counts) {

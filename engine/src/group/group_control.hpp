@@ -14,7 +14,8 @@ class RankControl : public Control {
  public:
   explicit RankControl(const RankGroup& group) : group_(group), comm_(group.control.get()) {}
 
-  [[nodiscard]] bool leads() const final { return group_.leads(); }
+  [[nodiscard]] int ends() const final { return group_.size(); }
+  [[nodiscard]] int number() const final { return group_.self; }
   [[nodiscard]] int id() const final { return group_.rank(group_.self); }
   [[nodiscard]] std::string name() const final { return group_.name; }
   void share(void* bytes, std::size_t count, int from) final;
@@ -49,8 +50,6 @@ class NodeClock {
 
   [[nodiscard]] std::int64_t common_ns(std::int64_t own_ns) const { return own_ns - ahead_ns(own_ns); }
 
-  // The largest error so far.
-  [[nodiscard]] std::int64_t error_ns() const { return worst_ns_; }
   // The largest error since the last call.
   [[nodiscard]] std::int64_t take_error_ns() { return std::exchange(worst_ns_, 0); }
 
@@ -84,15 +83,11 @@ class GroupControl : public RankControl {
   // Collective over the group.
   [[nodiscard]] double take_clock_error_s();
 
-  // Whether no rank left before the last one entered, as far as the clocks tell. Collective over the group.
-  [[nodiscard]] bool met(const Span& mine);
-
  protected:
   // Of the ranks that count: nanoseconds of the first rank's clock.
   struct Entries {
     std::int64_t first_entry_ns;
     std::int64_t last_entry_ns;
-    std::int64_t first_exit_ns;
     std::int64_t last_exit_ns;
   };
   // Collective over the group, whether this rank counts or not.

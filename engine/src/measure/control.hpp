@@ -23,8 +23,10 @@ class Control {
  public:
   virtual ~Control() = default;
 
-  // The first end leads: it decides for all.
-  [[nodiscard]] virtual bool leads() const = 0;
+  // The ends have numbers; the first, 0, leads: it decides for all.
+  [[nodiscard]] virtual int ends() const = 0;
+  [[nodiscard]] virtual int number() const = 0;
+  [[nodiscard]] bool leads() const { return number() == 0; }
   // This end's name in messages: its world rank, or the number of its GPU.
   [[nodiscard]] virtual int id() const = 0;
   // The ends, e.g. "pair 0-1".
@@ -57,12 +59,14 @@ class Control {
   [[nodiscard]] virtual Elapsed elapsed(const Span& mine) { return {.seconds = seconds_of(mine)}; }
 };
 
-// One process has both ends, so no communication is necessary. Their numbers are those of GPUs.
+// One process has both ends, so that they count as one and no communication is necessary. Their names are the numbers
+// of GPUs.
 class LocalControl : public Control {
  public:
   LocalControl(int first, int second) : ids_{first, second} {}
   void between(int first, int second) { ids_ = {first, second}; }
-  [[nodiscard]] bool leads() const override { return true; }
+  [[nodiscard]] int ends() const override { return 1; }
+  [[nodiscard]] int number() const override { return 0; }
   [[nodiscard]] int id() const override { return ids_[0]; }
   [[nodiscard]] std::string name() const override {
     return "pair " + std::to_string(ids_[0]) + "-" + std::to_string(ids_[1]);

@@ -1,6 +1,7 @@
 #include "measure/sampler.hpp"
 
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "measure/fixed_work.hpp"
@@ -58,7 +59,9 @@ void Sampler::sample(std::vector<Series>& all, double left_s) {
 
 void Sampler::verify(std::vector<Series>& all) {
   for (auto& series : all) {
-    if (series.skipped.empty() && series.ended_by != EndedBy::failure) check_every_message(series);
+    if (!series.skipped.empty() || series.ended_by == EndedBy::failure) continue;
+    check_every_message(series);
+    if (series.view.bytes == 0 && series.verify && series.memory != MemoryKind::none) check_waiting(series);
   }
   for (const auto& series : all) forecast_.remember(series);
 }
@@ -231,6 +234,36 @@ void Sampler::check_every_message(Series& series) {
   if (series.mismatch) series.ended_by = EndedBy::failure;
   const double usual = static_cast<double>(pass_in(limits.pass_s).counts) / static_cast<double>(series.pass.counts);
   series.long_pass_s = seconds_since(begun) * std::max(1 - usual, 0.0);
+  series.elapsed_s += seconds_since(begun);
+}
+
+// Empty messages and barriers have no contents to compare. Each end in turn pauses after the first of its counts; the
+// others make two in one call, which then takes at least as long by their own clocks. All make three counts, or two
+// where a call makes one in place of two: nobody waits forever for an end that is wrong.
+void Sampler::check_waiting(Series& series) {
+  constexpr int least_trials = 8;  // in some an end that is wrong may be slow as well
+  constexpr double shortest_pause_s = 2e-3, longest_pause_s = 0.1;
+  const auto begun = Clock::now();
+  batches_.enter(series);
+  for (int trial = 0; trial < std::max(control_.ends(), least_trials) && !series.failed(); ++trial) {
+    const auto make = [&](std::uint64_t count) { return seconds_of(series.driver->batch(series.view, count, {})); };
+    const int late = trial % control_.ends();
+    const bool is_late = control_.number() == late;
+    watchdog_.progress();
+    control_.ready();
+    const double taken_s = make(is_late ? 1 : 2);
+    double pause_s = std::clamp(4 * taken_s, shortest_pause_s, longest_pause_s);
+    if (is_late) std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
+    static_cast<void>(make(is_late ? 2 : 1));
+    ++series.messages_verified;
+    pause_s = control_.shared(pause_s, late);
+    const int early = control_.first_of(!is_late && taken_s < pause_s / 2);
+    if (early < 0) continue;
+    series.ended_by = EndedBy::failure;
+    series.did_not_wait = "rank " + std::to_string(control_.shared(control_.id(), early)) + " did not wait for rank " +
+                          std::to_string(control_.shared(control_.id(), late));
+  }
+  series.driver->rest();
   series.elapsed_s += seconds_since(begun);
 }
 

@@ -42,6 +42,7 @@ class Sampler : Measuring {
   double take(Series& series, std::uint64_t count);
   void record(Series& series, double elapsed_s, std::uint64_t count);
   void check_every_message(Series& series);
+  void check_waiting(Series& series);
   void note(Series& series, std::optional<Mismatch> found) const;
   void end_round(std::vector<Series>& all, int rounds);
   void collect(Series& series);

@@ -46,6 +46,7 @@ struct SeriesResult {
   std::uint64_t messages_verified = 0;
   Pass pass;  // after the samples
   std::optional<Mismatch> mismatch;
+  std::string did_not_wait;  // of what has no contents: which end was done too early
   EndedBy ended_by = EndedBy::open;
   double elapsed_s = 0;       // of everything
   double cold_elapsed_s = 0;  // of elapsed_s: until the end of the cold exchange
@@ -61,6 +62,7 @@ struct SeriesProgress {
 
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
+  [[nodiscard]] bool failed() const { return mismatch || !did_not_wait.empty(); }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }
   // The last messages of batches begin at so many distances from the others: at least two.
   [[nodiscard]] std::uint64_t last_places() const { return restarts ? 2 : last_messages_per_fill; }

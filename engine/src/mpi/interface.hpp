@@ -183,7 +183,6 @@ inline constexpr int MPI_MAX_LIBRARY_VERSION_STRING = 8192;  // the largest of a
   X(MPI_Status*, MPI_STATUS_IGNORE, 0, 1, 0)                                        \
   X(MPI_Status*, MPI_STATUSES_IGNORE, 0, 1, 0)                                      \
   X(void*, MPI_IN_PLACE, 1, -1, 1)                                                  \
-  X(int, MPI_ANY_TAG, -1, -1, -2)                                                   \
   X(int, MPI_COMM_TYPE_SHARED, 0, 1, 221)                                           \
   X(int, MPI_ERR_OTHER, 16, 15, 16)                                                 \
   X(int, MPI_PROC_NULL, -2, -1, -3)                                                 \
