@@ -48,7 +48,7 @@ def ascii_json(document: bytes) -> str:
 def utf8(value: Any) -> Any:
     """Escape bytes that are not UTF-8, e.g. in a path: a plan is UTF-8."""
     if isinstance(value, Mapping):
-        return {name: utf8(inner) for name, inner in value.items()}
+        return {utf8(name): utf8(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [utf8(inner) for inner in value]
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

@@ -99,10 +99,11 @@ def test_a_long_wait_for_a_probe_is_none_that_the_system_refuses() -> None:
 
 def test_any_word_can_be_planned_and_shown_in_any_locale(volley: Command) -> None:
     odd = [f"--launcher-arg={word}" for word in ("\udcff", "é", "\x1b[2J")]
-    done = volley(
-        "pingpong", *odd, "--tag", "\udcff", "--dry-run", LC_ALL="C", PYTHONUTF8="1", PYTHONIOENCODING="ascii"
-    )
-    assert done.code == 0
+    places = {"LC_ALL": "C", "PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii"}
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "\udcff", "SLURM_TASKS_PER_NODE": "2"}
+    done = volley("pingpong", *odd, "--tag", "\udcff", "--dry-run", **places, **job)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["launch"]["allocation"]["hosts"] == {"\\udcff": 2}
     assert {"\\udcff", "é", "\x1b[2J"} <= set(json.loads(done.out)["launch"]["command"])
     assert "\x1b" not in done.out + done.err
     assert "\\x1b[2J" in done.err

@@ -160,7 +160,12 @@ def test_the_calls_go_where_this_user_may_write(known: Path, tmp_path: Path, mon
     assert Path(path).parent == tmp_path / "volley"
     assert Path(path).read_bytes()
     assert not Path(f"{trace}.replay").exists()
-    closed.add(tmp_path / "volley")
+    closed.remove(tmp_path)
+    odd = tmp_path / "t\udcff"  # no plan can name it
+    odd.write_bytes(known.read_bytes())
+    (job,) = jobs(ReplayOptions(trace=(str(odd),)), JobContext(About())).planned
+    assert Path(*job.plan.options.program).name.endswith("-t\\udcff.replay")
+    closed |= {tmp_path, tmp_path / "volley", Path(path)}
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (job,) = jobs(options, JobContext(About())).planned
     assert Path(*job.plan.options.program).parent.parent == tmp_path

@@ -32,7 +32,7 @@ from volley.run import report_parts
 from volley.run.jobs import Forecast, Job, JobContext, Jobs, count_ranks, make_plan
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated
-from volley.text import escape_controls, join_few
+from volley.text import escape_controls, join_few, utf8
 from volley.units import format_sig
 
 _LAUNCHES_WITH_GAPS = 3
@@ -140,13 +140,18 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
 def _place_of_calls(trace: str) -> Path:
     """Return the file for the calls: beside the trace or, where this user may not write there, in one for records."""
     beside = Path(f"{trace}.replay").absolute()
-    if os.access(beside if beside.exists() else beside.parent, os.W_OK):
+
+    def usable(file: Path) -> bool:
+        is_utf8 = utf8(str(file)) == str(file)  # as the plan is that names it
+        return is_utf8 and os.access(file if file.exists() else file.parent, os.W_OK)
+
+    if usable(beside):
         return beside
     for folder in folders_to_write():
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder / f"{zlib.crc32(bytes(beside)):08x}-{beside.name}"
+        if usable(kept := folder / f"{zlib.crc32(bytes(beside)):08x}-{utf8(beside.name)}"):
+            return kept
     where = escape_controls(str(beside.parent))
     raise UserError(f"neither {where} nor a folder for records can be written: copy the trace to another folder")
 
