@@ -20,6 +20,7 @@ from volley import cli
 from volley.errors import UserError
 from volley.records.record_types import LaunchTimes
 from volley.records.records_file import encode_line, open_writer
+from volley.records.saved_runs import own_references, saved_runs
 
 Capture = pytest.CaptureFixture[str]
 
@@ -190,6 +191,13 @@ def test_a_name_that_the_state_folder_cannot_keep_is_refused_before_the_run(
     with pytest.raises(UserError, match="--name before cannot be kept in /dev/null/volley"):
         open_writer(None, "pingpong", name="before")
     assert [*tmp_path.rglob("*")] == [tmp_path / "volley", tmp_path / "volley" / "names"]
+
+
+def test_a_state_folder_that_cannot_be_looked_at_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of another user, whose HOME sudo may keep: the report of a run looks for the runs before it."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/" + "x" * 300)
+    assert saved_runs() == []
+    assert own_references() == {}
 
 
 def test_old_runs_without_a_name_are_deleted(kept: Path) -> None:

@@ -108,7 +108,7 @@ def folders_to_write() -> Iterator[Path]:
 def saved_runs() -> list[SavedRun]:
     """Return the runs that this user saved without ``-o``, the newest first."""
     found = []
-    with suppress(UserError):
+    with suppress(UserError, OSError):  # a home folder that belongs to another user
         for path in state_folder().glob("*.jsonl"):
             with suppress(OSError):  # a link to nothing, or a file that was deleted meanwhile
                 about = path.stat()
@@ -144,7 +144,7 @@ def is_being_written(path: Path | str) -> bool:
 
 def own_references() -> dict[str, Path]:
     """Return the files that the user keeps as references (``volley references --add``), by name."""
-    with suppress(UserError):
+    with suppress(UserError, OSError):
         files = sorted((state_folder() / REFERENCES).glob("*.jsonl"))
         return {path.stem: path for path in files if re.fullmatch(RUN_NAME, path.stem, re.ASCII)}
     return {}
