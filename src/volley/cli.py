@@ -116,8 +116,10 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would flush it again at its end
             code = _print_error(f"cannot write: {error.strerror}; the output is incomplete", EXIT_MACHINE)
         else:
-            about = f"{error.filename}: " if error.filename else ""
-            code = _print_error(f"cannot continue: {about}{error.strerror or error}", EXIT_MACHINE)
+            about, why = f"{error.filename}: " if error.filename else "", error.strerror or error
+            if error.errno == errno.ENOENT and not about:  # as getcwd(3) says it
+                why = "the working folder was deleted; cd to another one"
+            code = _print_error(f"cannot continue: {about}{why}", EXIT_MACHINE)
     except MemoryError:
         code = _print_error("out of memory", EXIT_MACHINE)
     # This ends the job, so it comes after the error message.

@@ -79,6 +79,8 @@ def test_a_working_folder_that_was_deleted(
     gone.rmdir()
     assert cli.main(["setup", "--prefix", "mpi", "--dry-run"]) == 2
     assert "'mpi' is relative to the working folder, which was deleted" in capsys.readouterr().err
+    assert cli.main(["record", "--", "true"]) == 3
+    assert "cannot continue: the working folder was deleted; cd to another one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), FileNotFoundError(2, "No such file", "/x\x1b")])
