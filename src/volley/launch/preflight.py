@@ -19,7 +19,7 @@ from volley.launch.engine import Ending, EngineProcess
 from volley.launch.start import Start
 from volley.machine import ucx_protocols
 from volley.machine.mpi_stack import Stack
-from volley.machine.signals import Stop, fatal_signal
+from volley.machine.signals import Stop
 from volley.machine.ucx_protocols import Protocols
 from volley.records.plan import Plan, Sampling
 from volley.text import join_few
@@ -168,7 +168,8 @@ def _together_or_alone(
         good += passed
     if not excluded:  # where only all together fail, none of them can be measured with the others
         remedy = remedy or _remedy(trials.stack, inside=plan.benchmark == SELF_SEND)
-        excluded = dict.fromkeys(plan.transports, f"{failed}: {_cause(ending)}; {remedy}")
+        cause = next(iter(ending.sentences), ending.reason())
+        excluded = dict.fromkeys(plan.transports, f"{failed}: {cause}; {remedy}")
     return excluded, good
 
 
@@ -180,12 +181,6 @@ def send(plan: Plan, trials: Trials) -> _Tried:
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a launcher prints lines, a crash may cut one
                 records.append(msgspec.json.decode(line, type=dict[str, Any]))
     return records, process.ending
-
-
-def _cause(ending: Ending) -> str:
-    """Return the signal named in the launcher's text: the launcher's exit status is not that of the rank."""
-    name = fatal_signal("\n".join(ending.others))
-    return f"{name} in MPI" if name else ending.reason()
 
 
 def _remedy(stack: Stack, *, inside: bool) -> str:

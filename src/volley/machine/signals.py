@@ -21,8 +21,6 @@ from volley.errors import MachineError
 
 NO_PROCESS = "cannot start more processes: ulimit -u limits a user, pids.max a control group (docker run --pids-limit)"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT")
-"""Signals that end ranks whose MPI is not CUDA-aware when they send device memory."""
 
 
 def restore_handlers(before: Mapping[signal.Signals, Any]) -> None:
@@ -178,20 +176,6 @@ def signal_name(number: int) -> str | None:
 def typed_name(number: int) -> str:
     """Return what the user calls a signal that ended volley."""
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-
-
-def fatal_signal(text: str) -> str | None:
-    """Return the signal that ended a rank, as its launcher reports it; ``None`` if the text names none.
-
-    The exit status of a launcher is not that of the rank, so only the text says it.
-
-    >>> fatal_signal("prterun noticed that process rank 0 exited on signal 11 (Segmentation fault).")
-    'SIGSEGV'
-    """
-    for name in FATAL:
-        if name in text or f"signal {int(signal.Signals[name])}" in text:
-            return name
-    return "SIGSEGV" if "Segmentation fault" in text else None
 
 
 _WHEN_INPUT_ENDS = """
