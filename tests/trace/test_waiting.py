@@ -156,6 +156,38 @@ def test_nobody_is_blamed_in_a_program_too_short_to_tell_who_had_a_core(delay_ms
     assert ("too short to tell" in said) == (not blamed)
 
 
+def computing(noise: np.ndarray, longer_ms: float = 0.0) -> str:
+    """What is said of ranks that compute for a millisecond and more before each Allreduce, rank 1 for longer."""
+    calls, now = [[] for _ in noise], np.zeros(len(noise))
+    for more in noise.T:
+        now = now + np.maximum(1 + more, 0.05) + longer_ms * (np.arange(len(noise)) == 1)
+        for its, begin in zip(calls, now.tolist(), strict=True):
+            its.append(call("Allreduce", begin, float(now.max()) + 0.01))
+        now[:] = now.max() + 0.01
+    ranks = [a_rank(rank, len(noise), its) for rank, its in enumerate(calls)]
+    for rank in ranks:
+        rank.header["tick1"] = rank.header["ns1"] = int(now[0] * MS) + 10
+    trace = Trace(TraceInfo(), ranks)
+    return " ".join(note.text for note in explanation(trace, resolve(trace)).notes if note.first)
+
+
+@pytest.mark.parametrize("noise", ["normal", "heavy tails", "two states"])
+def test_of_ranks_with_equal_work_none_is_called_late(noise: str) -> None:
+    draw, wrong = np.random.default_rng(1), 0
+    for ranks in (2, 4) * 6:
+        shape = (ranks, 120)
+        more = {
+            "normal": draw.normal(0, 0.1, shape),
+            "heavy tails": 0.05 * np.abs(draw.standard_t(2, shape)),
+            "two states": 0.3 * (draw.random(shape) < 0.2),
+        }[noise]
+        said = computing(more)
+        wrong += "comes late" in said
+        assert "comes late" in said or "ranks come late in turn" in said
+        assert "rank 1 comes late" in computing(more, 0.5)
+    assert wrong == 0
+
+
 def test_the_shares_of_a_rank_add_up() -> None:
     ranks = [
         a_rank(rank, 3, [call("Allreduce", begin, 9), call("Finalize", 20, 21)]) for rank, begin in enumerate((0, 1, 8))

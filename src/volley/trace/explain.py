@@ -177,9 +177,15 @@ def _waits(times: Split) -> Iterator[Note]:
     least_s = max(_WORTH * times.mpi_s, _WORTH_OF_ALL * times.total_s)
     for what in ("late_s", "absent_s"):
         found = added(getattr(each, what) for each in times.ranks)
+        in_turn_s = sum(found.values())
         for partner, seconds in sorted(found.items(), key=lambda item: -item[1])[:3]:
-            if seconds >= least_s > 0:
+            if seconds >= least_s > 0 and (what == "absent_s" or partner in times.always_late):
                 yield _wait_note(times, what, partner, seconds)
+                in_turn_s -= seconds
+        if what == "late_s" and in_turn_s >= max(least_s, sum(found.values()) / 2) > 0:
+            share = f"{_percent(in_turn_s, times.mpi_s)} of the time in MPI ({format_time(in_turn_s)})"
+            said = f"ranks come late in turn: waiting for them is {share}, and no one of them is late all the time"
+            yield finding("SLOW?", f"{said}. Look for what disturbs ranks, or let them wait for each other less often")
     unsplit_s = sum(each.without_core_s for each in times.ranks)
     if unsplit_s >= least_s > 0 and not any(each.lost_s for each in times.ranks if not each.has_core):
         said = "the program was too short to tell who computes too long from who was not let run. Record a longer run"

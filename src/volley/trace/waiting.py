@@ -23,6 +23,9 @@ from volley.records.trace_file import NOBODY, RankTrace, Trace, plain_name
 Key = TypeVar("Key", bound=Hashable)
 LOST_CORE = 0.05
 """The share of its time that a rank is ready to run but has no core, from which its waits are not split."""
+PARTS, SMALL_PART, TIMES_OTHERS = 8, 0.01, 2.0
+"""The parts of the time in which a rank has to come late to be called late, but those with less than this share of all
+waits, and how many times as long as the others (docs/trace.md has error rates)."""
 ONLY_COUNTED = "calls that were only counted"
 _UNTOLD = (
     *("Probe", "Iprobe", "Mprobe", "Improbe", "Win_", "File_", "Comm_", "Cart_", "Graph_", "Dist_graph_", "Intercomm_"),
@@ -45,6 +48,7 @@ class Wait:
     late_s: float = 0.0
     absent_s: float = 0.0
     """The partner was outside MPI, with its side of the message unfinished."""
+    began_s: float = 0.0
 
 
 @dataclass
@@ -124,6 +128,31 @@ class Split:
         """How long calls waited for partners, by name."""
         return added({wait.name: wait.late_s + wait.absent_s} for wait in self.waits)
 
+    @cached_property
+    def always_late(self) -> set[int]:
+        """The ranks that come late in each part of the time in which ranks wait for late ones.
+
+        Ranks with equal work come late in turn.  What disturbs one or makes it slow lasts for a while, so calls that
+        follow each other are one observation: the time is cut into ``PARTS``, and a rank has to be waited for
+        ``TIMES_OTHERS`` times as long as the others in the mean, in each of them; one disturbance may spoil one part.
+        """
+        late = [wait for wait in self.waits if wait.late_s]
+        begin, end = (bound((wait.began_s for wait in late), default=0.0) for bound in (min, max))
+        parts: list[defaultdict[int, float]] = [defaultdict(float) for _ in range(PARTS)]
+        for wait in late:
+            part = int(PARTS * (wait.began_s - begin) / ((end - begin) or 1.0))
+            parts[min(part, PARTS - 1)][wait.partner] += wait.late_s
+        least_s = SMALL_PART * sum(wait.late_s for wait in late)
+        large = [part for part in parts if sum(part.values()) >= least_s]
+        others = max(len(self.ranks) - 1, 1)
+
+        def leads(rank: int, part: Mapping[int, float]) -> bool:
+            mine = part.get(rank, 0.0)
+            return mine >= TIMES_OTHERS * (sum(part.values()) - mine) / others
+
+        needed = len(large) - len(large) // PARTS
+        return {rank for rank in {wait.partner for wait in late} if sum(leads(rank, part) for part in large) >= needed}
+
 
 def added(parts: Iterable[Mapping[Key, float]]) -> defaultdict[Key, float]:
     """Return the sums of what several mappings have of each key."""
@@ -148,6 +177,8 @@ def split(trace: Trace, calls: Calls) -> Split:
         if wait.late_s + wait.absent_s > before.late_s + before.absent_s:
             longest[wait.rank, call] = wait
     waits = list(longest.values())
+    for (rank, number), wait in longest.items():
+        wait.began_s = float(calls.ranks[rank].begin_s[number])
     for wait in waits:
         mine, theirs = times[wait.rank], times.get(wait.partner)
         if theirs is None:
