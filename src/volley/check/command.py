@@ -88,7 +88,7 @@ class Check:
 
     def close(self) -> None:
         """Write what no other record says after the records of launches, if there are any."""
-        for each in self.unmeasured if self.writer.has_records else ():
+        for each in self.unmeasured if self.writer.last_line() else ():
             self.writer.write(encode_line(each))
         self.writer.close()
 

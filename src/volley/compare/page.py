@@ -186,11 +186,11 @@ def _judged(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
         reasons = [*comparison.lost, *(point_words(comparison, point) for point in failing.tolist())]
         return EXIT_FAILED, f"failed: {join_few(reasons)}{sees}"
     first, blind = comparison.first, np.count_nonzero(~comparison.able)
-    lacks = f"{first.name} has {first.incomplete}, and lacks {comparison.missing(comparison.only[1])}"
-    unseen = [lacks] if first.incomplete and comparison.only[1] else []
+    lacks = f"{first.name} lacks {comparison.missing(comparison.only[1])}" if comparison.only[1] else ""
+    unseen = [f"{lacks}, and has {first.incomplete}"] if lacks and first.incomplete else []
     unseen += [("" if blind == points else f"{blind} of {points} points: ") + too_few(comparison)] if blind else []
     if not undecided.size and not unseen:
-        return EXIT_GOOD, f"passed{sees}"
+        return EXIT_GOOD, f"passed{sees}{f'; {lacks}' if lacks and first.repeats else ''}"
     # "undecided" is the table's verdict about --within; what the condition asks is another question.
     doubt = f"{_are(undecided.size)} undecided"
     if condition.share:

@@ -282,10 +282,6 @@ class Writer:
         self._created = created
         self._written = 0
 
-    @property
-    def has_records(self) -> bool:
-        return bool(self._written or self.held)
-
     def hold(self, line: bytes) -> None:
         """Append the last line of a launch before the next line, or at the end: in the file of a run that was killed
         between two launches it is missing."""

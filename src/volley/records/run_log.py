@@ -87,10 +87,7 @@ class RunLog:
         if isinstance(record, LaunchTimes):  # the end of the launcher follows that of the run
             self.times = record
             return
-        if isinstance(record, NotMeasured):
-            self.unmeasured.append(record)
-            return
-        if self.end is not None:
+        if self.end is not None and not isinstance(record, NotMeasured):
             problem = f"a record '{kind}' after the end of its run"
         elif self.run is None and not isinstance(record, Run):
             problem = "a record before any record 'run', with which each launch begins"
@@ -100,6 +97,7 @@ class RunLog:
             setattr(self, kind, record)
         else:
             lists: dict[Any, list[Any]] = {Transport: self.transports, Hardware: self.hardware}
+            lists[NotMeasured] = self.unmeasured
             lists.get(type(record), self.records).append(record)
         if problem:
             self.problems.append(where + problem)
