@@ -11,17 +11,19 @@ from volley.machine.transports import TRANSPORTS
 WORDS = {"host/get/fetch-and-op", "host/get/compare-and-swap"}
 """Those whose messages have at most 8 bytes."""
 ONE_SIDED = {name for name in TRANSPORTS if name.startswith(("host/put", "host/get"))}
-QUICK = ("--launches", "1", "--iterations", "5", "--sizes", "1,100001")
+QUICK = ("--launches", "1", "--iterations", "5")
 
 
 @pytest.mark.slow  # test_faults.py and engine/tests/mpi_transports.cpp measure with each of them, too
 def test_every_message_is_verified(volley: Command) -> None:
-    (log,) = volley("pingpong", *QUICK, "--transport", "put,get").records
-    points = log.of(PointRecord)
-    long = {(name, 100001, "it carries messages of up to 8 B") for name in WORDS}
+    (log,) = volley("pingpong", *QUICK, "--sizes", "65,100001", "--transport", "put,get").records
+    (short,) = volley("pingpong", *QUICK, "--sizes", "1", "--transport", ",".join(WORDS)).records
+    points = [*log.of(PointRecord), *short.of(PointRecord)]
+    long = {(name, size, "it carries messages of up to 8 B") for name in WORDS for size in (65, 100001)}
     assert {(each.transport, each.size_bytes, each.reason) for each in points if each.status == "skipped"} == long
     measured = {(point.transport, point.size_bytes) for point in points if point.status == "ok"}
-    assert measured == {(name, size) for name in ONE_SIDED for size in (1, 100001)} - {each[:2] for each in long}
+    both = {(name, size) for name in ONE_SIDED for size in (65, 100001)}
+    assert measured == both - {each[:2] for each in long} | {(name, 1) for name in WORDS}
     assert all(point.messages_verified > 0 for point in points if point.status == "ok")
 
 
@@ -50,7 +52,7 @@ def test_a_pair_of_ranks_in_a_matrix(volley: Command) -> None:
 
 
 def test_windows_that_mpi_cannot_make_are_a_reason(volley: Command) -> None:
-    words = ("pingpong", "--transport", "host,put,get", "--sizes", "8", "--iterations", "3")
+    words = ("pingpong", "--transport", "host,put,get", "--sizes", "100", "--iterations", "3")
     done = volley(*words, OMPI_MCA_osc="sm")  # this component makes windows over memory of its own only
     (log,) = done.records
     assert [(point.transport, point.status) for point in log.of(PointRecord)] == [("host", "ok")]

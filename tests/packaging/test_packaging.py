@@ -137,7 +137,7 @@ def test_engine_starts_alone(installed: Installation) -> None:
 
 def test_it_measures_without_an_mpi_on_path(installed: Installation, tmp_path: Path) -> None:
     nothing = {"HOME": str(tmp_path), "PATH": "/nowhere"}
-    command = [installed.volley, "pingpong", "-s", "8,64k", "--iterations", "5", "--launches", "1"]
+    command = [installed.volley, "pingpong", "-s", "100,64k", "--iterations", "5", "--launches", "1"]
     said = run(command, cwd="/", env=nothing)
     assert "Open MPI v5" in said
 

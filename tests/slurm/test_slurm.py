@@ -155,14 +155,14 @@ def test_the_script_of_volley_batch_runs_and_has_the_exit_code_of_volley(volley:
 @pytest.mark.parametrize(("asked", "launcher"), [("srun", "srun"), ("auto", "openmpi")])
 def test_what_carried_the_bytes_is_shown_whoever_starts_the_ranks(volley: Volley, asked: str, launcher: str) -> None:
     """The engine's own mpirun finds the nodes, too."""
-    quick = ("pingpong", "--transport", "host", "--sizes", "8,64Ki,4Mi", "--iterations", "2", "--launcher", asked)
+    quick = ("pingpong", "--transport", "host", "--sizes", "100,64Ki,4Mi", "--iterations", "2", "--launcher", asked)
     done = volley.run(*quick, before=("salloc", "--quiet", "-N", "2", "-n", "2"))
     assert done.returncode == 0, done.stderr
     run = volley.records()
     assert one_on_each_node(run)
     assert run.plan.launch["launcher"] == launcher
     paths = of_plan(run.plan.launch).paths
-    assert [path.size_bytes for path in paths] == [8, 64 << 10, 4 << 20]
+    assert [path.size_bytes for path in paths] == [100, 64 << 10, 4 << 20]
     for path in paths:
         assert [end.host for end in path.ends] == list(NAMES)
         assert (path.kind, bool(path.library)) == ("TCP", True)
@@ -248,7 +248,7 @@ def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, dra
     wait_idle(volley.slurm)  # a job of the test before that still ends would make the node busy for the prolog
     nothing = prolog.read_text()
     script = PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder))
-    prolog.write_text(re.sub(r"--budget \d+", "--budget 8" if drained else "--budget 3", script))
+    prolog.write_text(re.sub(r"--budget \d+", "--budget 20" if drained else "--budget 3", script))
     try:
         done = volley.slurm.run(["srun", "--immediate=60", "-w", NAMES[0], "-n", "1", "echo", "the job ran"])
         state = volley.slurm.run(["scontrol", "show", "node", NAMES[0], "--oneliner"]).stdout

@@ -26,8 +26,8 @@ from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
 from volley.run.same_cores import SPACE
 
-FEW = ("--sizes", "8,64k", "--iterations", "5")
-"""A measurement that is over at once, also on an MPI that does not yield."""
+FEW = ("--sizes", "100,64k", "--iterations", "5")
+"""A measurement that is over at once, also on an MPI that does not yield: of up to 64 B, thousands are compared."""
 BUSY = {"OMPI_MCA_mpi_yield_when_idle": "0"}
 """For a test of what doctor finds: beside other work, ranks that yield are slow."""
 BEYOND_AN_INT = (2 << 30) + 8

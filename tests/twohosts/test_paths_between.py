@@ -64,7 +64,7 @@ def pingpong(hosts: Lab, folder: Path, asked: str, *variables: str) -> tuple[lis
         "volley",
         "pingpong",
     ]
-    quick = ("--sizes", "8,64Ki,4Mi", "--iterations", "2", "--transport", "host", "--mpi", asked, "--force")
+    quick = ("--sizes", "100,64Ki,4Mi", "--iterations", "2", "--transport", "host", "--mpi", asked, "--force")
     records = folder / "records.jsonl"
     done = hosts.run([*command, *quick, "--hosts", ",".join(NAMES), "-o", str(records)], timeout_s=120)
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def test_the_interface_is_named_and_its_bytes_are_counted(hosts: Lab, tmp_path: 
     links = ((SLOW, QUICK), (QUICK, SLOW))
     for chosen, idle in links if name == "openmpi" else links[:1]:
         paths, screen = pingpong(hosts, tmp_path, asked, f"{CHOOSES[name]}={chosen}")
-        assert [path.size_bytes for path in paths] == [8, 64 << 10, 4 << 20]
+        assert [path.size_bytes for path in paths] == [100, 64 << 10, 4 << 20]
         for path in paths:
             used = {(end.host, device.name) for end in path.ends for device in end.devices}
             assert used == {(host, chosen) for host in NAMES}
@@ -88,7 +88,7 @@ def test_the_interface_is_named_and_its_bytes_are_counted(hosts: Lab, tmp_path: 
         for path in paths[1:]:
             assert path.counted == pytest.approx(1.0, abs=0.05)
         found = (
-            f"host: 8 B to 4 MiB over TCP on {SLOW} (1 Gbit/s) though {QUICK} (10 Gbit/s) is up on both hosts: "
+            f"host: 100 B to 4 MiB over TCP on {SLOW} (1 Gbit/s) though {QUICK} (10 Gbit/s) is up on both hosts: "
             f"the environment sets {CHOOSES[name]}={SLOW}: env -u {CHOOSES[name]} volley pingpong"
         )
         assert (found in screen) == (chosen == SLOW)
