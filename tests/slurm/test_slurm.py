@@ -248,7 +248,7 @@ def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, dra
     wait_idle(volley.slurm)  # a job of the test before that still ends would make the node busy for the prolog
     nothing = prolog.read_text()
     script = PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder))
-    prolog.write_text(re.sub(r"--budget \d+", "--budget 20" if drained else "--budget 3", script))
+    prolog.write_text(re.sub(r"--budget \d+", "--budget 12" if drained else "--budget 3", script))
     try:
         done = volley.slurm.run(["srun", "--immediate=60", "-w", NAMES[0], "-n", "1", "echo", "the job ran"])
         state = volley.slurm.run(["scontrol", "show", "node", NAMES[0], "--oneliner"]).stdout
