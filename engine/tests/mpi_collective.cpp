@@ -222,7 +222,7 @@ void messages_in_place_of_poison_are_verified() {
 class Requests final : public Driver {
  public:
   explicit Requests(bool late) : late_(late) {}
-  void arm(const View& view, std::uint64_t count) override {
+  void arm(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     for (std::uint64_t i = 0; i < count; ++i) {
       const View here = (i + 1 < count ? view : view.last()).message(i);
       requests_.push_back({here, std::vector(here.send, here.send + here.bytes)});
@@ -285,7 +285,7 @@ bool wrong(Fault fault, const Context& context, const RankGroup& group, Collecti
   }
   GroupControl control(context, group);
   control.ready();
-  faulty.arm(view, count);
+  faulty.arm(view, count, {});
   faulty.run(view, count, {});
   faulty.disarm();
   bool mine = false;

@@ -187,9 +187,9 @@ class ActivePair final : public Driver {
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
     if (active_) transport_.run(view, count, window);
   }
-  void arm(const View& view, std::uint64_t count) override {
+  void arm(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
     control_.take_part(pairs_);
-    if (active_) transport_.arm(view, count);
+    if (active_) transport_.arm(view, count, window);
   }
   void disarm() override {
     if (active_) transport_.disarm();

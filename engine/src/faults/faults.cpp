@@ -33,6 +33,11 @@ constexpr std::array all_faults{
     FaultEntry{"unopened", "the second rank cannot open it", Fault::unopened},
 };
 
+// The messages of a count.
+std::uint64_t in_flight(const std::optional<Window>& window) {
+  return window ? static_cast<std::uint64_t>(window->messages) : 1;
+}
+
 void spin(double seconds) {
   const auto begun = Clock::now();
   while (seconds_since(begun) < seconds) continue;
@@ -63,19 +68,24 @@ FaultyDriver::~FaultyDriver() {
   if (late_bytes_.valid()) late_bytes_.wait();
 }
 
+std::pair<View, std::uint64_t> FaultyDriver::called(const View& view, std::uint64_t count,
+                                                    const std::optional<Window>& window) const {
+  if (fault_ == Fault::late && count > 0) return {view.last().message((count - 1) * in_flight(window)), 1};
+  if (fault_ != Fault::early || count <= 1) return {view, count};
+  View first = view;
+  first.last_offset = 0;
+  return {first, 1};
+}
+
 void FaultyDriver::run(const View& view, std::uint64_t count, const std::optional<Window>& window) {
   const Call call = [&](const View& here, std::uint64_t counts) { driver_.run(here, counts, window); };
-  const std::uint64_t in_flight = window ? static_cast<std::uint64_t>(window->messages) : 1;
   if (count == 0) return call(view, count);
-  const std::uint64_t messages = count * in_flight;
+  const std::uint64_t messages = count * in_flight(window);
   messages_ += messages;
+  const auto [here, counts] = called(view, count, window);
   switch (fault_) {
-    case Fault::early: {
-      View first = view;
-      if (count > 1) first.last_offset = 0;
-      return call(first, 1);
-    }
-    case Fault::late: return call(view.last().message((count - 1) * in_flight), 1);
+    case Fault::early:
+    case Fault::late: return call(here, counts);
     case Fault::delay:
       // Both ranks wait at the same time, and a round trip has two messages.
       if (rank_.slow) spin(delay_s * static_cast<double>(window ? messages : 2 * messages));

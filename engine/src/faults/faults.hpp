@@ -38,7 +38,10 @@ class FaultyDriver final : public Driver {
 
   void prepare(const View& view, const std::optional<Window>& window) override { driver_.prepare(view, window); }
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override;
-  void arm(const View& view, std::uint64_t count) override { driver_.arm(view, count); }
+  void arm(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    const auto [here, counts] = called(view, count, window);
+    driver_.arm(here, counts, window);
+  }
   void disarm() override { driver_.disarm(); }
   void rest() override { driver_.rest(); }
   [[nodiscard]] std::vector<double> parts_s() const override { return driver_.parts_s(); }
@@ -46,6 +49,9 @@ class FaultyDriver final : public Driver {
  private:
   using Call = std::function<void(const View&, std::uint64_t count)>;
   using Bytes = std::vector<std::byte>;
+  // What is called for a batch, by `early` and `late` a part of it.
+  [[nodiscard]] std::pair<View, std::uint64_t> called(const View& view, std::uint64_t count,
+                                                      const std::optional<Window>& window) const;
   void change(const View& view, std::uint64_t messages, const Call& call, std::uint64_t count);
   void signal_early(const View& last, const std::function<void()>& call);
   [[nodiscard]] Bytes contents(const std::byte* at, std::size_t bytes);

@@ -216,11 +216,11 @@ void Sampler::check_every_message(Series& series) {
     const std::uint64_t now = std::min(most, counts - series.pass.counts);
     batches_.expect_writing(now * in_flight * view.stride);
     // A persistent request has to send what is there when it starts, not what was there when it was made.
-    if (series.restarts) series.driver->arm(view, now);
+    if (series.restarts) series.driver->arm(view, now, window);
     series.messages->fill_pass(messages, now * in_flight, view.stride);
     control_.ready();
     watchdog_.progress(10 * series.count_s * static_cast<double>(now) + batches_.slowest_count_s(series));
-    if (!series.restarts) series.driver->arm(view, now);
+    if (!series.restarts) series.driver->arm(view, now, window);
     series.driver->run(view, now, window);
     series.driver->disarm();
     batches_.expect_writing(now * in_flight * view.stride);

@@ -125,8 +125,8 @@ class Driver {
   // they repeat. Returns when the data is usable.
   virtual void run(const View& view, std::uint64_t count, const std::optional<Window>& window) = 0;
 
-  // Called right before and right after each timed batch of `count`.
-  virtual void arm(const View&, std::uint64_t) {}
+  // Called right before a timed batch, with what run() gets, and right after it.
+  virtual void arm(const View&, std::uint64_t, const std::optional<Window>&) {}
   virtual void disarm() {}
   // Called after the last batch of a visit: other drivers measure next.
   virtual void rest() {}
@@ -136,7 +136,7 @@ class Driver {
 
   // When a batch began and ended.
   [[nodiscard]] Span batch(const View& view, std::uint64_t count, const std::optional<Window>& window) {
-    arm(view, count);
+    arm(view, count, window);
     const Span span = timed_span([&](std::uint64_t n) { run(view, n, window); }, count);
     disarm();
     return span;

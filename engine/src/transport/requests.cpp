@@ -128,7 +128,7 @@ class PersistentCollective final : public Driver {
     call_ = mpi_call(collective_, view.bytes);
   }
 
-  void arm(const View& view, std::uint64_t count) override {
+  void arm(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     static const MpiCollectiveForm<MPI_Info, MPI_Request*> persistent{
         VOLLEY_MPI_COLLECTIVES(VOLLEY_MPI_PERSISTENT, VOLLEY_MPI_NAME)};
     for_each_different(view, count, 1, [&](const View& here) {
@@ -192,28 +192,25 @@ class Nonblocking final : public Requesting<MpiChannel> {
 
 template <bool partitioned>
 class WithRequests : public Requesting<PersistentChannel<partitioned>> {
-  void prepare(const View& view, const std::optional<Window>& window) override {
+  void prepare(const View& view, const std::optional<Window>&) override {
     this->channel_.free_requests();
     this->channel_.prepare(view);
-    window_ = window;
   }
   void close() override {
     this->channel_.free_requests();
     Requesting<PersistentChannel<partitioned>>::close();
   }
   // Requests that are never started may stay in the library, and take a part of all that it does later.
-  void arm(const View& view, std::uint64_t count) override {
-    const bool sends = !window_ || window_->sends(this->leads_);
-    const bool receives = !window_ || window_->receives(this->leads_);
-    this->channel_.make_requests(view, count, window_ ? static_cast<std::uint64_t>(window_->messages) : 1, sends,
+  void arm(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+    const bool sends = !window || window->sends(this->leads_);
+    const bool receives = !window || window->receives(this->leads_);
+    this->channel_.make_requests(view, count, window ? static_cast<std::uint64_t>(window->messages) : 1, sends,
                                  receives);
   }
   void disarm() override { this->channel_.end_batch(); }
   void rest() override { this->channel_.free_requests(); }
   [[nodiscard]] bool restarts() const override { return true; }
   [[nodiscard]] std::string keeps_place() const override { return "persistent requests are made for one place"; }
-
-  std::optional<Window> window_;
 };
 
 class Persistent final : public WithRequests<false> {

@@ -144,7 +144,7 @@ class ThreadsTransport final : public Transport, public Messages {
   void prepare(const View& view, const std::optional<Window>& window) override {
     for (auto& end : ends_) end.prepare(view, window);
   }
-  void arm(const View&, std::uint64_t) override { threads_->wake(); }
+  void arm(const View&, std::uint64_t, const std::optional<Window>&) override { threads_->wake(); }
   void disarm() override { threads_->rest(); }
 
   void round_trips(const View& view, std::uint64_t exchanges) override {

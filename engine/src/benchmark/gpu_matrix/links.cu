@@ -206,7 +206,7 @@ class GatedCopies final : public GpuLink {
  public:
   using GpuLink::GpuLink;
 
-  void arm(const View& view, std::uint64_t count) override {
+  void arm(const View& view, std::uint64_t count, const std::optional<Window>&) override {
     gpu::select(route().driver->device);
     blocker().close(route().cuda_stream(), setup_.timeout);
     if (!enqueues_) enqueue(view, count);

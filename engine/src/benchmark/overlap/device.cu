@@ -93,7 +93,7 @@ class DeviceOverlapDriver final : public OverlapDriver {
       : OverlapDriver(halo, work, computation), streams_(streams) {}
 
   // Events are made before the batch and read after it.
-  void arm(const View&, std::uint64_t count) override {
+  void arm(const View&, std::uint64_t count, const std::optional<Window>&) override {
     if (work_.computes) computations_.reserve(count);
   }
 

@@ -31,7 +31,7 @@ constexpr int batches = 4;
 double shortest_s(OverlapDriver& driver, std::uint64_t repeats) {
   double shortest = std::numeric_limits<double>::infinity();
   for (int batch = 0; batch < batches; ++batch) {
-    driver.arm({}, repeats);
+    driver.arm({}, repeats, {});
     const double batch_s = timed([&](std::uint64_t count) { driver.run({}, count, {}); }, repeats);
     driver.disarm();
     shortest = std::min(shortest, batch_s / static_cast<double>(repeats));
