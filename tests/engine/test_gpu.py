@@ -257,18 +257,20 @@ def test_collectives_deliver_on_the_device(volley: Command, gpus: set[str], word
         assert measured_here == asked - lacking
 
 
+NCCL = ("nccl", "nccl/allocated", "nccl/registered", "nccl/graph")
+
+
 def test_collectives_deliver_on_memory_of_nccl(volley: Command, gpus: set[str]) -> None:
     if len(gpus) < 2:
         pytest.skip("NCCL needs two GPUs")
-    names = ("nccl", "nccl/allocated")
-    log = measured(volley, *COLLECTIVES, "--ranks", str(len(gpus)), "-t", ",".join(names))
-    assert [(info.transport, info.reason) for info in log.transports] == [(name, None) for name in names]
+    log = measured(volley, *COLLECTIVES, "--ranks", str(len(gpus)), "-t", ",".join(NCCL))
+    assert [(info.transport, info.reason) for info in log.transports] == [(name, None) for name in NCCL]
     assert {point.status for point in log.of(CollectivePoint) if point.operation != "barrier"} == {"ok"}
 
 
 @pytest.mark.parametrize("fault", DATA)
 def test_a_fault_of_a_collective_is_found_on_the_device(volley: Command, fault: str) -> None:
-    names = ",".join(f"{name}+{fault}" for name in ("staged/pinned", "aware", "nccl", "nccl/allocated"))
+    names = ",".join(f"{name}+{fault}" for name in ("staged/pinned", "aware", *NCCL))
     log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", names, SHARED)
     sent = [point for point in log.of(CollectivePoint) if point.operation != "barrier"]
     assert {point.status for point in sent if point.status != "skipped"} == {"failed"}

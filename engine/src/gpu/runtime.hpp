@@ -223,6 +223,35 @@ inline void Stream::wait_for(const Event& event) const {
   VOLLEY_CUDA_CHECK(cudaStreamWaitEvent(get(), event.get(), 0));
 }
 
+// Work of a stream that is enqueued as a whole.
+class Graph {
+ public:
+  Graph() = default;
+
+  // What `enqueue` puts into the stream, which does not run; ready to be launched.
+  template <class Enqueue>
+  [[nodiscard]] static Graph captured(const Stream& cuda_stream, const Enqueue& enqueue) {
+    VOLLEY_CUDA_CHECK(cudaStreamBeginCapture(cuda_stream.get(), cudaStreamCaptureModeThreadLocal));
+    enqueue();
+    cudaGraph_t work = nullptr;
+    VOLLEY_CUDA_CHECK(cudaStreamEndCapture(cuda_stream.get(), &work));
+    const Owned<CUgraph_st, cudaGraphDestroy> owned(work);
+    cudaGraphExec_t ready = nullptr;
+    VOLLEY_CUDA_CHECK(cudaGraphInstantiateWithFlags(&ready, work, 0));
+    Graph made;
+    made.handle_.reset(ready);
+    VOLLEY_CUDA_CHECK(cudaGraphUpload(ready, cuda_stream.get()));
+    cuda_stream.synchronize();
+    return made;
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return handle_ == nullptr; }
+  void launch(const Stream& cuda_stream) const { VOLLEY_CUDA_CHECK(cudaGraphLaunch(handle_.get(), cuda_stream.get())); }
+
+ private:
+  Owned<CUgraphExec_st, cudaGraphExecDestroy> handle_;
+};
+
 // Times work on the device with a pair of events around each piece of it. The time stamps take the device a few
 // microseconds (on an H200 a kernel of 68 µs was measured as 71).
 class Stopwatch {

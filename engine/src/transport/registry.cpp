@@ -12,7 +12,8 @@ TransportMaker make_mpi, make_null, make_nonblocking, make_persistent, make_part
 TransportMaker make_put, make_put_blocking, make_put_fence, make_put_pscw, make_accumulate, make_get, make_get_blocking,
     make_get_pscw, make_get_accumulate, make_fetch_and_op, make_compare_and_swap;
 TransportMaker make_staged_pageable, make_staged_pinned, make_staged_pipelined, make_staged_shared, make_peer,
-    make_device, make_device_word, make_nccl, make_nccl_allocated, make_nccl_device, make_nvshmem;
+    make_device, make_device_word, make_nccl, make_nccl_allocated, make_nccl_registered, make_nccl_graph,
+    make_nccl_device, make_nvshmem;
 #if VOLLEY_WITH_CUDA
 #define WITH_CUDA(make) make
 #else
@@ -103,6 +104,11 @@ const TransportEntry entries[] = {
     {"nccl", "ncclSend and ncclRecv", no, device, usual, true, WITH_CUDA(make_nccl), "", "NCCL's collectives"},
     {"nccl/allocated", "ncclSend and ncclRecv, buffers from ncclMemAlloc", no, device, extra, false,
      WITH_CUDA(make_nccl_allocated), "", "NCCL's collectives, buffers from ncclMemAlloc"},
+    {"nccl/registered", "ncclSend and ncclRecv, buffers from ncclMemAlloc, registered", no, device, extra, false,
+     WITH_CUDA(make_nccl_registered), "", "NCCL's collectives, buffers from ncclMemAlloc, registered"},
+    {"nccl/graph", "ncclSend and ncclRecv, buffers from ncclMemAlloc, a CUDA graph for each batch", no, device, extra,
+     false, WITH_CUDA(make_nccl_graph), "",
+     "NCCL's collectives, buffers from ncclMemAlloc, a CUDA graph for each batch"},
     {"nccl/device", "GPU kernels with NCCL's device API", no, device, usual, false, WITH_NCCL(make_nccl_device),
      "this engine was built without the headers of NCCL's device API (NCCL 2.28 or newer, from NCCL_HOME or the wheel "
      "nvidia-nccl-cu13); build it again with them"},

@@ -46,6 +46,8 @@ TRANSPORTS = {
     "device/word": "a thread stores 8 bytes and a flag into the peer's memory",
     "nccl": "ncclSend, ncclRecv",
     "nccl/allocated": "ncclSend, ncclRecv on buffers from ncclMemAlloc",
+    "nccl/registered": "ncclSend, ncclRecv on registered buffers",
+    "nccl/graph": "ncclSend, ncclRecv in a CUDA graph",
     "nccl/device": "a kernel with NCCL's device API",
     "nvshmem": "a kernel puts with NVSHMEM",
 }

@@ -1,5 +1,10 @@
-// `nccl`: ncclSend and ncclRecv on a stream, and NCCL's collectives. `nccl/allocated`: in memory of ncclMemAlloc.
+// `nccl`: ncclSend and ncclRecv on a stream, and NCCL's collectives. Other ways to run the same:
+//   allocated    buffers from ncclMemAlloc
+//   registered   these, and registered with the communicator (ncclCommRegister)
+//   graph        buffers from ncclMemAlloc; a batch is a CUDA graph, captured before it and launched once
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "transport/collectives.hpp"
 #include "transport/nccl/library.hpp"
@@ -25,11 +30,20 @@ struct NcclFunctions : nccl::Nccl {
   Reduce* reduce_scatter = library.find("ncclReduceScatter");
   nccl::Result (*all_gather)(const void*, void*, std::size_t, int type, nccl::Comm,
                              Stream) = library.find("ncclAllGather");
+  // Since NCCL 2.19.
+  nccl::Result (*enroll)(nccl::Comm, void*, std::size_t, void** handle) = library.find_optional("ncclCommRegister");
+  nccl::Result (*withdraw)(nccl::Comm, void* handle) = library.find_optional("ncclCommDeregister");
 };
 
-class NcclTransport final : public Transport, public Messages, public HaloExchange, public Collectives, public Stamps {
+struct Way {
+  bool allocates = false;
+  bool registers = false;
+  bool captures = false;
+};
+
+class NcclTransport : public Transport, public Messages, public HaloExchange, public Collectives, public Stamps {
  public:
-  explicit NcclTransport(bool allocates) : allocates_(allocates) {}
+  explicit NcclTransport(const Way& way) : way_(way) {}
 
   std::string unavailable(const Context& context, const RankGroup& group) override {
     std::set<int> gpus;
@@ -37,15 +51,19 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       if (!gpus.insert(context.gpu(rank)).second) return "two ranks are on one device, which NCCL does not allow";
     }
     const std::string reason = nccl::load(nccl_);
-    return reason.empty() ? nccl::try_alone(*nccl_) : reason;
+    if (!reason.empty()) return reason;
+    if (way_.registers && nccl_->enroll == nullptr) {
+      return "NCCL " + nccl::version_of(nccl_->version_code()) + " has no ncclCommRegister";
+    }
+    return nccl::try_alone(*nccl_);
   }
 
   std::unique_ptr<Memory> own_memory(const RankGroup&) override {
-    return allocates_ ? nccl::make_memory(nccl_) : nullptr;
+    return way_.allocates ? nccl::make_memory(nccl_) : nullptr;
   }
 
   // The communicator is kept when the buffers change: it does not depend on them, and takes long to make.
-  void open(const RankGroup& group, const Buffers&) override {
+  void open(const RankGroup& group, const Buffers& buffers) override {
     leads_ = group.leads();
     peer_ = group.peer();
     agreed_step(group, [&] {
@@ -53,9 +71,19 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       signal_ = gpu::DeviceBuffer(2 * signal_bytes);
     });
     if (communicator_.get() == nullptr) communicator_ = nccl::communicator_of(group, *nccl_);
+    if (way_.registers)
+      agreed_step(group, [&] {
+        for (std::byte* const buffer : {buffers.send, buffers.recv}) {
+          void*& handle = registered_.emplace_back();
+          nccl_->check(nccl_->enroll(communicator_.get(), buffer, buffers.capacity, &handle), "ncclCommRegister");
+        }
+      });
   }
 
   void close() override {
+    for (void* const handle : registered_)
+      nccl_->check(nccl_->withdraw(communicator_.get(), handle), "ncclCommDeregister");
+    registered_.clear();
     ends_.clear();
     signal_ = {};
     stream_ = {};
@@ -66,7 +94,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
     return "the launch of NCCL's kernels and the wait for their end";
   }
   // Events in the stream, each after an exchange or an operation: their times have a resolution of about 0.5 µs.
-  [[nodiscard]] Stamps* stamps() override { return this; }
+  [[nodiscard]] Stamps* stamps() override { return way_.captures ? nullptr : this; }
   void take() override {
     while (leads_ && ends_.size() < most_counts) ends_.push_back(gpu::Event::timed());
   }
@@ -77,7 +105,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
   }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
   [[nodiscard]] Driver* messages() override { return this; }
-  [[nodiscard]] HaloExchange* halo() override { return this; }
+  [[nodiscard]] HaloExchange* halo() override { return way_.captures ? nullptr : this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
 
   // An answer is enqueued after the message that it answers: the kernel that sends starts when all blocks of the
@@ -96,7 +124,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
         send(from, view.bytes, peer_, stream_.get());
       }
     }
-    communicator_.wait_for(stream_);
+    await();
   }
 
   // A window is one group. Its acknowledgement, one word, is enqueued after it, and so is the next window.
@@ -118,7 +146,7 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       if (sends) recv(signal_.data() + signal_bytes, signal_bytes, peer_, stream_.get());
       end_group();
     }
-    communicator_.wait_for(stream_);
+    await();
   }
 
   [[nodiscard]] bool host_driven() const override { return false; }
@@ -142,10 +170,28 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
       enqueue(collective, here);
       stamp(++operation);
     });
-    communicator_.wait_for(stream_);
+    await();
+  }
+
+ protected:
+  // What the batch enqueues, as a graph.
+  template <class Batch>
+  [[nodiscard]] gpu::Graph captured(const Batch& batch) {
+    capturing_ = true;
+    gpu::Graph graph = gpu::Graph::captured(stream_, batch);
+    capturing_ = false;
+    return graph;
+  }
+  void launch(const gpu::Graph& graph) {
+    graph.launch(stream_);
+    await();
   }
 
  private:
+  // Until all that was enqueued is complete; nothing runs of what is captured.
+  void await() {
+    if (!capturing_) communicator_.wait_for(stream_);
+  }
   static constexpr std::size_t signal_bytes = 8;
 
   void send(const std::byte* from, std::size_t bytes, int to, gpu::StreamHandle cuda_stream) const {
@@ -221,21 +267,73 @@ class NcclTransport final : public Transport, public Messages, public HaloExchan
     end_group();
   }
 
-  const bool allocates_;
+  const Way way_;
   bool leads_ = false;
+  bool capturing_ = false;
   int peer_ = 0;  // of messages and halos
   // In this order, because the communicator must be destroyed before the library's functions.
   std::shared_ptr<const NcclFunctions> nccl_;
   nccl::NcclCommunicator communicator_;
+  std::vector<void*> registered_;  // handles of buffers
   gpu::Stream stream_;
   gpu::DeviceBuffer signal_;      // of windows
   std::vector<gpu::Event> ends_;  // of exchanges or operations; empty: no stamps are taken
   std::uint64_t stamped_ = 0;     // counts of the last batch with stamps
 };
 
+// A driver whose batches are captured before they are timed.
+class NcclGraph final : public NcclTransport {
+ public:
+  NcclGraph() : NcclTransport({.allocates = true, .captures = true}) {}
+  [[nodiscard]] bool restarts() const override { return true; }
+  [[nodiscard]] std::string keeps_place() const override { return "a CUDA graph is captured for one place"; }
+  [[nodiscard]] Driver* messages() override { return &messages_; }
+  [[nodiscard]] std::unique_ptr<Driver> driver(const Collective& collective) override {
+    return std::make_unique<Captured>(*this, NcclTransport::driver(collective));
+  }
+
+ private:
+  class Captured final : public Driver {
+   public:
+    Captured(NcclGraph& nccl, Driver& batch) : nccl_(nccl), batch_(batch) {}
+    Captured(NcclGraph& nccl, std::unique_ptr<Driver> batch) : nccl_(nccl), owned_(std::move(batch)), batch_(*owned_) {}
+    void prepare(const View& view, const std::optional<Window>& window) override { batch_.prepare(view, window); }
+    // Capturing takes so long that the other rank would wait in its batch: a visit has few places, and the batch before
+    // its samples has captured them. In the pass of different messages nothing is timed.
+    void arm(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+      if (!view.apart()) static_cast<void>(graph_of(view, count, window));
+    }
+    void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
+      if (count > 0) nccl_.launch(graph_of(view, count, window));
+    }
+    void rest() override { graphs_.clear(); }
+
+   private:
+    using Batch = std::tuple<std::byte*, std::byte*, std::byte*, std::size_t, std::uint64_t, int>;
+
+    const gpu::Graph& graph_of(const View& view, std::uint64_t count, const std::optional<Window>& window) {
+      auto& graph =
+          graphs_[{view.send, view.recv, view.last().send, view.stride, count, window ? window->messages : 0}];
+      if (graph.empty()) graph = nccl_.captured([&] { batch_.run(view, count, window); });
+      return graph;
+    }
+
+    NcclGraph& nccl_;
+    std::unique_ptr<Driver> owned_;
+    Driver& batch_;
+    std::map<Batch, gpu::Graph> graphs_;
+  };
+
+  Captured messages_{*this, *static_cast<Driver*>(this)};
+};
+
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(false); }
-std::unique_ptr<Transport> make_nccl_allocated() { return std::make_unique<NcclTransport>(true); }
+std::unique_ptr<Transport> make_nccl() { return std::make_unique<NcclTransport>(Way{}); }
+std::unique_ptr<Transport> make_nccl_allocated() { return std::make_unique<NcclTransport>(Way{.allocates = true}); }
+std::unique_ptr<Transport> make_nccl_registered() {
+  return std::make_unique<NcclTransport>(Way{.allocates = true, .registers = true});
+}
+std::unique_ptr<Transport> make_nccl_graph() { return std::make_unique<NcclGraph>(); }
 
 }  // namespace volley
