@@ -70,17 +70,17 @@ HOW = """\
   volley's is the whole buffer of a rank, so 8 B to each of 4 ranks are 32 B.
 - The other operations on host memory (broadcast to neighbor-allgather, `host/nonblocking`, `host/persistent`) are
   timed one by one behind a barrier by both (`--tail`), and of volley the table has the mean over ranks; so has it of
-  NCCL's allgather to scatter. At 1 GiB a sample of volley is one operation with its launch and its wait;
-  nccl-tests waits once for 20. This is what the ratios above 1.01 come from: with `--warmup 5 --iterations 20`, which
-  waits once for 20 as well, volley took 1.970 ms in the allgather, 1.949 ms in the reduce-scatter and 1.617 ms in the
-  all-to-all (medians of three launches) within minutes of the 1.961, 1.940 and 1.615 ms of nccl-tests. Rounds of the
-  allreduce at 1 GiB are of before [decision 90](decisions/90-messages-begin-at-lines-of-a-gpu.md), which took about
-  0.015 off these ratios.
-  volley writes the receive buffers before each operation, and OSU's programs never do. One launch of
+  NCCL's. At 1 GiB a sample of volley would be one operation with its launch and its wait; nccl-tests waits once for 20,
+  and so does volley there: `--warmup 5 --iterations 20`.
+  volley writes the receive buffers before each operation, and OSU's programs never do: at 256 KiB three launches of
+  `host/persistent` took 103 to 114 µs, three with `--no-verify` 93 to 97 µs, and osu_allreduce_persistent 78 to 99 µs
+  within the same minute. One launch of
   osu_neighbor_allgather differs from the next more than it differs from volley: at 256 KiB a rank it took 40 to
   94 µs within minutes, volley 61 to 74 µs. With its send buffers written before each operation, as an application
   writes them, it took 78 to 125 µs. volley fills its send buffers once a size, as OSU's programs do ([decision
   60](decisions/60-one-fill-a-size.md)).
+- Launches of short streams both ways differ more than programs do: in four further rounds volley took 2.5, 3.1, 4.0 and
+  3.7 MB/s at 8 B, osu_bibw 2.6, 2.9, 2.7 and 2.2 MB/s.
 - osu_fop_latency and osu_cas_latency have 4 bytes, volley's calls 8. IMB's PingPing receives with MPI_Recv, volley with
   MPI_Irecv and MPI_Waitall as osu_bibw does: of 8 B these calls take longer.
 - Beside the small programs of examples/ and loops written by hand: [what fifty exchanges

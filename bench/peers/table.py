@@ -214,6 +214,8 @@ ALONE_SIZES = (4 * KIB, 256 * KIB)
 HOST_RANKS = f"-n {COLLECTIVE_RANKS} -t host"
 ONE_LAUNCH = "--launches 1 --point-time 0.5"
 """A round compares one launch with one launch."""
+QUEUED = "--launches 1 --warmup 5 --iterations 20"
+"""20 operations and one wait, as nccl-tests has them."""
 
 
 def sizes_of(sizes: Sequence[int], factor: int) -> str:
@@ -321,6 +323,32 @@ NETWORK_SIZES = (8, 64 * KIB, MIB, 16 * MIB)
 NCCL_NETWORK = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
 """NCCL takes its network, without InfiniBand sockets, as it does between nodes."""
 UCX_NETWORK = {"UCX_TLS": "tcp,cuda_copy,self"}
+
+
+def beside_nccl_tests(
+    transport: str, operation: str, program: str, option: str, short: Sequence[int]
+) -> tuple[Comparison, ...]:
+    """Compare a collective of NCCL: sizes whose batches volley chooses, and 1 GiB, of which a sample would be one."""
+    name = f"{transport.replace('/', '-')}-{operation}"
+    lengths = ((name, short, ONE_LAUNCH), (f"{name}-long", (GIB,), QUEUED))
+    return tuple(
+        Comparison(
+            name,
+            Ours(f"collective -t {transport} --operation {operation} -s {sizes_of(sizes, 1)} {sampled}"),
+            (Command("nccl", program, f"-b {sizes[0]} -e {sizes[-1]} -f 2 -n 20 -c 0{option}", readers.nccl_tests),),
+            tuple(
+                Row(
+                    f"`collective`, {operation}, `{transport}`, two GPUs, {format_size(size)}",
+                    f"nccl-tests {program}{option}, one process a GPU",
+                    Asked(high=1.02),
+                    of("volley", f"{operation} {transport} {size}{MEAN}"),
+                    of("nccl", size),
+                )
+                for size in sizes
+            ),
+        )
+        for name, sizes, sampled in lengths
+    )
 
 
 def nccl_over_network(
@@ -528,32 +556,28 @@ TABLE = (
         ),
     ),
     *(
-        Comparison(
-            f"nccl-{operation}",
-            Ours(f"collective -t nccl --operation {operation} -s {sizes_of(sizes, 1)} {ONE_LAUNCH}"),
-            (Command("nccl", program, "-b 8 -e 1G -f 2 -n 20 -c 0", readers.nccl_tests),),
-            tuple(
-                Row(
-                    f"`collective`, {operation}, `nccl`, two GPUs, {format_size(size)}",
-                    f"nccl-tests {program}, one process a GPU",
-                    Asked(high=1.02),
-                    of("volley", f"{operation} nccl {size}{figure}"),
-                    of("nccl", size),
-                )
-                for size in sizes
-            ),
-        )
+        comparison
         # alltoall_perf between two ranks goes from 0 to 32 B.
-        for operation, program, sizes, figure in (
-            ("allreduce", "all_reduce_perf", (8, MIB, GIB), ""),
-            ("all-to-all", "alltoall_perf", (MIB, GIB), ""),
-            ("allgather", "all_gather_perf", (MIB, GIB), MEAN),
-            ("reduce-scatter", "reduce_scatter_perf", (MIB, GIB), MEAN),
-            ("broadcast", "broadcast_perf", (MIB, GIB), MEAN),
-            ("reduce", "reduce_perf", (MIB, GIB), MEAN),
-            ("gather", "gather_perf", (MIB, GIB), MEAN),
-            ("scatter", "scatter_perf", (MIB, GIB), MEAN),
+        for operation, program, short in (
+            ("allreduce", "all_reduce_perf", (8, MIB)),
+            ("all-to-all", "alltoall_perf", (MIB,)),
+            ("allgather", "all_gather_perf", (MIB,)),
+            ("reduce-scatter", "reduce_scatter_perf", (MIB,)),
+            ("broadcast", "broadcast_perf", (MIB,)),
+            ("reduce", "reduce_perf", (MIB,)),
+            ("gather", "gather_perf", (MIB,)),
+            ("scatter", "scatter_perf", (MIB,)),
         )
+        for comparison in beside_nccl_tests("nccl", operation, program, "", short)
+    ),
+    *(
+        comparison
+        for way, option in (("registered", " -R 1"), ("graph", " -G 1"))
+        for operation, program, short in (
+            ("allreduce", "all_reduce_perf", (8, MIB)),
+            ("allgather", "all_gather_perf", (MIB,)),
+        )
+        for comparison in beside_nccl_tests(f"nccl/{way}", operation, program, option, short)
     ),
     nccl_stream_over_network(1),
     nccl_stream_over_network(20),
