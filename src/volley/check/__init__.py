@@ -1,7 +1,7 @@
 """``volley check``: is this node, is this cluster good?
 
-``command`` runs benchmarks with short plans; ``judgement`` and ``machine`` judge what they recorded in all ranks
-together and on one machine; ``findings`` says it in words, to people and to other programs.
+``command`` runs benchmarks with short plans; ``judged`` has what their records say, ``kept`` reads earlier ones;
+``judgement`` and ``machine`` judge all ranks together and one machine; ``findings`` says it in words.
 """
 
 from __future__ import annotations
