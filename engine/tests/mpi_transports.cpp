@@ -127,6 +127,9 @@ void judge(const Series& series, const Way& way, const Sampling& sampling, int r
   if (!series.mismatch) EXPECT(series.pass.counts >= way.workload.pass_counts);
   if (sampling.fixed) EXPECT(samples.size() == 1 && series.count == sampling.iterations);
   if (!sampling.fixed && !series.mismatch) EXPECT(samples.size() >= 6 && series.visits.size() >= 3);
+  const std::uint64_t of_count = way.workload.messages[0] + way.workload.messages[1];
+  const std::uint64_t ends = way.workload.window ? 1 : series.sharers;  // each thread makes all round trips
+  if (sampling.fixed) EXPECT(series.messages_timed == ends * of_count * sampling.iterations);
   EXPECT(series.messages_timed >= samples.size());
 }
 

@@ -169,7 +169,8 @@ void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
   const double counts = static_cast<double>(count) * workload_.divisor;
   const double value = elapsed_s / counts;
   series.sampling_s += elapsed_s;
-  series.messages_timed += count * (workload_.messages[0] + workload_.messages[1]);
+  const std::uint64_t times = workload_.window ? 1 : series.sharers;  // threads that make round trips make all of them
+  series.messages_timed += times * count * (workload_.messages[0] + workload_.messages[1]);
   if (!control_.leads()) {
     if (workload_.second_times) series.second_samples.push_back(value);
     return;
