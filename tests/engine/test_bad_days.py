@@ -64,13 +64,13 @@ def test_gpus_are_refused_where_there_are_none(volley: Command) -> None:
 
 
 def test_a_rank_that_stops_is_named(volley: Command) -> None:
-    done = volley("pingpong", "--transport", "host,host+hang", "--sizes", "8", "--iterations", "5", "--watchdog", "1")
+    done = volley("pingpong", "--transport", "host,host+hang", "--sizes", "100", "--iterations", "5", "--watchdog", "1")
     assert done.code == 1
     assert "INCOMPLETE" in done.out + done.err
     said = "volley: the run was aborted: watchdog: rank "
     assert said in done.err
     reason = done.err.split(said)[1]
-    for part in ("of 2 made no progress for 1 s", "transport host+hang", "pair 0-1", "8 B", "pingpong"):
+    for part in ("of 2 made no progress for 1 s", "transport host+hang", "pair 0-1", "100 B", "pingpong"):
         assert part in reason
 
 
@@ -157,15 +157,15 @@ def test_a_transport_that_one_rank_cannot_open_is_left_out_and_the_others_go_on(
 
 @pytest.mark.slow
 def test_a_message_larger_than_memory_is_skipped_and_the_rest_goes_on(volley: Command) -> None:
-    done = volley("pingpong", "--sizes", "8,4Ei,64", "--iterations", "5", "--format", "csv")
+    done = volley("pingpong", "--sizes", "100,4Ei,200", "--iterations", "5", "--format", "csv")
     assert done.code == 0, done.err
     rows = [line.split(",") for line in done.out.splitlines()[1:]]
-    assert [row[8] for row in rows if row[1] in ("8", "64")] == ["ok", "ok"]
+    assert [row[8] for row in rows if row[1] in ("100", "200")] == ["ok", "ok"]
     (skipped,) = (row for row in rows if row[8] == "skipped")
     assert "memory" in skipped[-1] or "memory" in done.err
 
 
-SWEEP = ("pingpong", "--sizes", "8:8k:+8", "--point-time", "0.1", "--ci", "0.0001%", "--format", "csv")
+SWEEP = ("pingpong", "--sizes", "128:8k:+8", "--point-time", "0.05", "--ci", "0.0001%", "--format", "csv")
 """Nobody waits for its end."""
 
 
@@ -200,12 +200,12 @@ def test_what_was_measured_before_ctrl_c_is_kept_and_shown(volley: Command, tmp_
     records = tmp_path / "out.jsonl"
     done = when_measured(volley, records, lambda pid: os.kill(pid, signal.SIGINT))
     assert done.code == 130
-    assert done.out.splitlines()[1].startswith("host,8,")
+    assert done.out.splitlines()[1].startswith("host,128,")
     assert "stopped by" in done.err
     assert done.err.splitlines()[-1] == f"records: {records}"
     gone(*ranks_of(records))
     shown = volley("show", str(records), "--format", "csv")
-    assert shown.out.splitlines()[1].startswith("host,8,")
+    assert shown.out.splitlines()[1].startswith("host,128,")
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_a_killed_rank_leaves_what_was_measured(volley: Command, tmp_path: Path,
 
     done = when_measured(volley, records, kill)
     assert done.code == 1
-    assert done.out.splitlines()[1].startswith("host,8,")
+    assert done.out.splitlines()[1].startswith("host,128,")
     assert "INCOMPLETE" in done.err
     assert "volley: the run was aborted" in done.err
     assert "Killed" in done.err  # the launcher's words: the engine could not say anything
@@ -247,7 +247,7 @@ def test_nothing_outlives_a_front_end_that_was_killed(volley: Command, tmp_path:
     assert done.code == -signal.SIGKILL
     gone(*ranks_of(records))
     nothing_left(scratch)
-    assert volley("show", str(records), "--format", "csv").out.splitlines()[1].startswith("host,8,")
+    assert volley("show", str(records), "--format", "csv").out.splitlines()[1].startswith("host,128,")
 
 
 @pytest.mark.slow
@@ -271,7 +271,7 @@ def test_a_second_ctrl_c_ends_a_rank_that_hangs_and_leaves_nothing(
     volley: Command, tmp_path: Path, scratch: dict[str, str]
 ) -> None:
     records = tmp_path / "out.jsonl"
-    words = ("pingpong", "--transport", "host,host+hang", "--sizes", "8", "--iterations", "5", "--watchdog", "600")
+    words = ("pingpong", "--transport", "host,host+hang", "--sizes", "100", "--iterations", "5", "--watchdog", "600")
 
     def interrupt_twice(pid: int) -> None:
         for _ in range(2):
