@@ -548,9 +548,15 @@ def judge_all(
     """
     every = [*chain.from_iterable(launches)]
     judged = {each.pair: found for each in suspects if (found := judge(each, every, controls, len(suspects)))}
-    for those in grouped((*suspects, *controls), lambda each: each.kind).values() if judged else ():
-        medians = [[estimates.median(_ratios(each, one, controls) or [math.nan]) for each in those] for one in launches]
-        for each, lasts in zip(those, lasting([np.array(one) for one in medians]).tolist(), strict=True):
-            if each.pair in judged:
-                judged[each.pair] = replace(judged[each.pair], lasts=lasts)
+    for those in grouped((*suspects, *controls), lambda each: each.kind).values():
+        medians = np.array(
+            [[estimates.median(_ratios(each, one, controls) or [math.nan]) for each in those] for one in launches]
+        )
+        there = ~np.isnan(medians)
+        for place, each in enumerate(those):
+            if each.pair in judged:  # beside those that were measured as long as it was
+                own = there[:, place]
+                beside = there[own].all(axis=0)
+                lasts = lasting([*medians[own][:, beside]])[np.count_nonzero(beside[:place])]
+                judged[each.pair] = replace(judged[each.pair], lasts=bool(lasts))
     return judged
