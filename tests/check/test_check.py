@@ -873,8 +873,9 @@ def test_what_is_recommended_has_the_options_of_the_check() -> None:
     assert faulty.longer.endswith(" --budget 4000")
 
 
-def test_a_busy_machine_is_reported_and_not_judged() -> None:
+def test_a_busy_machine_is_reported_and_not_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Messages in host memory that took twice as long as on the machine whose records are the reference."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # without references of the user
     logs = read_runs(ROOT / "results" / "two-cores" / "check.jsonl.gz", BENCHMARKS)[:3]
     for log in logs:
         log.records = [
