@@ -98,10 +98,10 @@ def test_a_transport_that_crashes_leaves_the_others_to_measure(
     out, err = capsys.readouterr()
     assert [line.split(",")[:2] for line in out.splitlines()[1:]] == [["host", "8"], ["host", "64"]]
     assert "MPI crashed in host/put: measuring without it" in err
-    assert "the run was aborted: rank 1 of 2 was ended by SIGSEGV in transport host/put, pair 0-1, 8 B" in err
+    assert "the run was aborted: rank 1 of 2 was ended by SIGSEGV in transport host/put (1 pair), pair 0-1, 8 B" in err
     aborted, whole = read_runs(records)
     assert (aborted.end, whole.complete) == (None, True)
-    said = {"host/put": "an earlier launch was ended by SIGSEGV in transport host/put"}
+    said = {"host/put": "an earlier launch was ended by SIGSEGV in transport host/put (1 pair)"}
     assert whole.plan.excluded == said
 
 

@@ -163,8 +163,8 @@ def one_ends_the_job(plan: Plan) -> None:
     lost = plan["transports"][1]
     if lost not in plan["excluded"]:
         begin(plan)
-        sys.stderr.write(f"volley-engine: rank 1 of 2 was ended by SIGSEGV in transport {lost}, pair 0-1, 8 B, sends\n")
-        sys.stderr.flush()
+        said = f"volley-engine: rank 1 of 2 was ended by SIGSEGV in transport {lost} (1 pair), pair 0-1, 8 B, sends"
+        print(said, file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
     good({**plan, "transports": plan["transports"][:1]})
 

@@ -65,7 +65,7 @@ PATHS_WORTH_S = 5.0
 WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
 """The user is told the time of a run from the first on, and how it gets shorter from the second on."""
 
-_CRASHED = re.compile(r"ended by SIG\w+ in .*?\btransport ([^ ,]+)(?: \(([a-z-]+)\))?,")
+_CRASHED = re.compile(r"ended by SIG\w+ in .*?\btransport ([^ ,]+)(?: \((?:([a-z-]+)|[^)]*)\))?,")
 """What the engine says of a rank that a library ended: the transport, and the operation."""
 
 _ONE_PROCESS = LaunchSpec(engine=(), ranks=1, gpus=True)
