@@ -126,10 +126,8 @@ class CollectiveBenchmark final : public Benchmark {
     return series;
   }
 
-  // What the rank that found the first mismatch makes of it, on all ranks; empty where there is none.
-  static std::string failure_of(const Point& point, const Series& series, const RankGroup& group) {
-    const int found = mpi::broadcast_value(series.mismatch ? series.mismatch->rank : -1, 0, group.control.get());
-    if (found < 0) return {};
+  // What the rank that found the first mismatch makes of it, on all ranks, which know of it.
+  static std::string failure_of(const Point& point, int found, const RankGroup& group) {
     const auto place = static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), found) - group.ranks.begin());
     const std::string why =
         mpi::broadcast(point.verifier ? point.verifier->diagnosis() : "", place, group.control.get());
@@ -144,7 +142,7 @@ class CollectiveBenchmark final : public Benchmark {
                 {"operation_s", series.first_samples}, {"rank_operation_s", series.mean_samples},
                 {"operations_per_sample", counts},     {"cold_operation_s", or_null(series.cold_s)},
                 {"entry_skew_s", series.entry_skew_s}, {"clock_error_s", clock_error_s}};
-    if (const std::string failure = failure_of(point, series, group); !failure.empty()) own["reason"] = failure;
+    if (series.mismatch) own["reason"] = failure_of(point, series.mismatch->rank, group);
     return point_record("collective", group.ranks, series, own);
   }
 
