@@ -34,7 +34,7 @@ RECORDS = [
 SLOWER = (0.0, 0.05, 0.10, 0.20, 0.50)
 RANKS = (4, 8, 16)
 SEED = 20260101
-MATRICES = 60
+MATRICES = 200
 """Simulated for a cell of the table."""
 STRETCH = 24
 """Consecutive visits that are drawn together: from there on what is recorded hardly depends on what was before."""
