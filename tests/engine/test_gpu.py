@@ -100,7 +100,8 @@ def test_tail_times_single_exchanges_of_every_transport(volley: Command, command
 def test_tail_finds_wrong_data(volley: Command) -> None:
     log = measured(volley, "pingpong", "--tail", "-t", "device+flip,nccl+flip,nvshmem+flip", "--sizes", "8", SHARED)
     failed = {point.transport for point in log.records if point.status == "failed"}
-    assert failed == {each.transport for each in log.transports if each.available}
+    ended = log.times.failed if log.times else "killed"
+    assert (failed, ended) == ({each.transport for each in log.transports if each.available}, "")
 
 
 @pytest.mark.parametrize(
