@@ -118,8 +118,10 @@ def test_a_run_that_is_written_now_is_running(kept: Path, capsys: Capture) -> No
     assert listed(capsys)[0]["status"] == "incomplete"
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_run_that_was_killed_between_two_launches_is_incomplete(kept: Path, capsys: Capture, killed: bool) -> None:
+@pytest.mark.parametrize(("killed", "rest"), [(False, b""), (True, b""), (False, b'{"record":"run","ver')])
+def test_a_run_that_was_killed_between_two_launches_is_incomplete(
+    kept: Path, capsys: Capture, killed: bool, rest: bytes
+) -> None:
     """In its file the last launch looks as the others, but for the line that is written when the next one begins."""
     writer = open_writer(None, "pingpong")
     for log in launches(5, 2):
@@ -130,10 +132,12 @@ def test_a_run_that_was_killed_between_two_launches_is_incomplete(kept: Path, ca
     if killed:
         os.close(writer.descriptor)
     else:
+        writer.write(rest)
         writer.close()
-    assert listed(capsys)[0]["status"] == ("incomplete" if killed else "complete")
-    assert cli.main(["show"]) == int(killed)
-    assert ("INCOMPLETE: the run was stopped after launch 2\n" in capsys.readouterr().out) == killed
+    told = killed or bool(rest)
+    assert listed(capsys)[0]["status"] == ("incomplete" if told else "complete")
+    assert cli.main(["show"]) == int(told)
+    assert ("INCOMPLETE: the run was stopped after launch 2\n" in capsys.readouterr().out) == told
 
 
 def test_an_empty_file_hides_no_other(kept: Path, capsys: Capture) -> None:

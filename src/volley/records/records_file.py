@@ -119,12 +119,12 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
     """Read the runs in ``data``; messages call it ``name``.
 
     Invalid lines are left out and listed in the ``problems`` of their run.  An invalid last line without a line feed
-    was truncated: it makes the run incomplete and is not listed.
+    was truncated: it makes the run incomplete and is not listed.  After the end of a launch, another one had begun.
     """
     read = LineReader(benchmarks)
     logs: list[RunLog] = []
     refused: list[str] = []
-    records = 0
+    records, cut = 0, False
     lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -136,7 +136,7 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
             refused.append(f"line {number}: {error}")
             continue
         except RecordError as error:
-            if number == len(lines):  # the last line is truncated
+            if cut := number == len(lines):  # the last line is truncated
                 continue
             problem = f"line {number}: {error}"
         if isinstance(record, Run) or not logs:
@@ -159,6 +159,8 @@ def parse_runs(data: bytes, benchmarks: Sequence[RecordedBenchmark], name: str =
     if not records:
         raise UserError(_no_records(data, shown, [problem for log in logs for problem in log.problems]))
     count_missing(logs)
+    if cut and logs[-1].end:
+        logs[-1].missing_launches = max(1, logs[-1].missing_launches)
     return logs
 
 

@@ -158,7 +158,8 @@ def _row(run: SavedRun) -> dict[str, Any]:
         data = run.path.read_bytes()
     runs, ends, ended, further = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
-    if len(ends) < len(runs) or ended < sum("asked" in run.plan.launch for run in runs):
+    cut = not data.endswith(b"\n")
+    if cut or len(ends) < len(runs) or ended < sum("asked" in run.plan.launch for run in runs):
         status = "incomplete"
     return {
         "id": run.id,
