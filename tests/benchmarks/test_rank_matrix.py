@@ -140,6 +140,12 @@ def test_a_large_matrix_is_called_fine_only_where_pairs_were_compared_and_none_f
     check_formats(f"rank-matrix/large-{name}", [matrix_log(20, LARGE[name]())], "table")
 
 
+def test_all_pairs_are_named_that_a_table_shows_as_slow() -> None:
+    slow = {(3, 2): 1.74, (1, 0): 1.06, (0, 1): 1.05, (2, 1): 1.045, (0, 2): 1.035}
+    out, _ = shown([matrix_log(4, rows(4, slow=slow))])
+    assert "rank 3 → 2, 1 → 0, 0 → 1 and 2 → 1 took 1.04 to 1.74 times as long" in " ".join(out.split())
+
+
 # ---------------------------------------------------------------------------------------------- kinds of pairs
 
 

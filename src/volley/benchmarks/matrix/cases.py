@@ -81,8 +81,12 @@ class MatrixCase:
     @property
     def alone(self) -> list[PairRatio]:
         """The suspects of no group."""
-        places = [(each, self.kinds.place(each.pair)) for each in self.suspects]
-        return [each for each, place in places if not any(group.places[place] for group in self.groups)]
+        return [each for each in self.suspects if not self.of_groups[self.kinds.place(each.pair)]]
+
+    @cached_property
+    def of_groups(self) -> Booleans:
+        """Where the pairs of groups are."""
+        return slow_pairs.any_of(self.groups, self.times_s)
 
     @property
     def pairs(self) -> int:

@@ -174,9 +174,10 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Note]:
             f"{_names(case, [each.first.pair for each in undecided])}, {times} times as long as comparable "
             f"pairs; rerun without background load, or with {longer}",
         )
-    shown = [case.comparison.at(each.pair) for each in case.alone if each.pair not in case.remeasured]
     uneven = case.comparison.uneven()
-    if left := [each for each in shown if each and each.ratio > SUSPECT_FROM and each.kind not in uneven]:
+    slow = case.comparison.slowest((case.comparison.ratios > SUSPECT_FROM) & ~case.of_groups)
+    those = (case.comparison.at(pair) for pair in slow if pair not in case.remeasured)
+    if left := [each for each in those if each and each.kind not in uneven]:
         text = f"took {_range([each.ratio for each in left])} times as long as comparable pairs"
         why = "not confirmed: not measured again, so this may be chance"
         yield finding("SLOW?", f"{_names(case, [each.pair for each in left])} {text} ({why})")

@@ -139,9 +139,9 @@ class PairComparison:
             slow[far] = half_as_far <= UNEVEN_FROM * ratios.size
         return slow
 
-    def slowest(self, most: int, apart: Booleans) -> list[Pair]:
-        """Return the slow pairs without those that are ``apart``, the slowest first."""
-        where = np.argwhere(self.slow & ~apart)
+    def slowest(self, among: Booleans, most: int | None = None) -> list[Pair]:
+        """Return pairs in the order of their ratios, the slowest first."""
+        where = np.argwhere(among)
         order = np.argsort(-self.ratios[tuple(where.T)], kind="stable")[:most]
         return self.kinds.pairs_at(where[order])
 
@@ -262,10 +262,16 @@ def suspects(usual: PairComparison, at_best: PairComparison, groups: Sequence[Sl
     """
     pairs = np.count_nonzero(~np.isnan(usual.ratios))
     most = max(MAX_SUSPECTS, min(int(MAX_SHARE * pairs), MAX_OF_A_LARGE_MATRIX))
-    explained = np.any([np.zeros(usual.ratios.shape, bool), *(group.places for group in groups)], axis=0)
-    slow = in_turn(at_best.slowest(most, explained), usual.slowest(most, explained))[:most]
+    alone = ~any_of(groups, usual.ratios)
+    slow = in_turn(*(each.slowest(each.slow & alone, most) for each in (at_best, usual)))[:most]
     standing = in_turn(*(group.again for group in groups))
     return [found for pair in (*standing, *slow) if (found := usual.at(pair))]
+
+
+def any_of(groups: Sequence[SlowGroup], matrix: Floats) -> Booleans:
+    """Return where the pairs of groups are in a matrix."""
+    found: Booleans = np.any([np.zeros(matrix.shape, bool), *(group.places for group in groups)], axis=0)
+    return found
 
 
 NEARLY_ALL = 3 / 4
