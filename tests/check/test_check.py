@@ -41,7 +41,7 @@ from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import NotMeasured
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import measured
+from volley.references.equal_machines import measured, without_core
 from volley.run.jobs import JobContext, LaunchCount
 from volley.run.outcome import RunOutcome
 from volley.statistics.estimates import median
@@ -300,11 +300,13 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """A machine with the same GPUs and processors; where another one is, nothing is compared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
-    (finding,) = judged_gpus(gpu_log())
-    assert (finding.status, finding.evidence) == ("PASS", "reference")
-    assert finding.said.startswith("as fast as the reference good-node")
+    assert "good-node" not in judged_gpus(gpu_log())[0].said, "no launch is a reference for itself"
     other = gpu_log()
     assert other.run is not None
+    other.run = msgspec.structs.replace(other.run, started_at="2026-01-01T00:00:00Z")
+    (finding,) = judged_gpus(other)
+    assert (finding.status, finding.evidence) == ("PASS", "reference")
+    assert finding.said.startswith("as fast as the reference good-node")
     other.run = msgspec.structs.replace(other.run, ranks=[])
     assert "good-node" not in judged_gpus(other)[0].said
 
@@ -766,12 +768,12 @@ def test_ranks_that_had_no_core_are_seen_in_kept_records(name: str, busy: bool) 
     """Launches on machines that were quiet, and on one that was kept busy on purpose."""
     logs = read_runs(ROOT / "results" / f"{name}.jsonl.gz", BENCHMARKS)
     of_cores = [log for log in logs if log.run and log.run.plan.transports == ["host"]]
-    assert {bool(machine.without_core([log])) for log in of_cores} == {busy}
+    assert {bool(without_core([log])) for log in of_cores} == {busy}
     for log in of_cores:  # a rank that sleeps needs no core
         assert log.end
         asleep = [msgspec.structs.replace(each, cpu_s=0.0, voluntary_switches=10**6) for each in log.end.usage]
         log.end = msgspec.structs.replace(log.end, usage=asleep)
-    assert not machine.without_core(of_cores)
+    assert not without_core(of_cores)
 
 
 def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_is_learned(
@@ -864,6 +866,7 @@ def test_what_is_recommended_has_the_options_of_the_check() -> None:
     assert again.longer == f"{again()} --budget 60"
     assert again.learn == f"volley check {kept} --expect FILE --learn"
     assert again("--inventory", "other") == f"volley check {kept} --inventory other"
+    assert Again([["--one-switch"], ["--ranks", "4"]])("--switches", "FILE") == "volley check -n 4 --switches FILE"
     learning = Again(COMMAND.parse(["--expect", "new.json", "--learn"]).typed)
     assert learning() == learning.learn == learning.quiet == "volley check --expect new.json --learn"
     busy = Again(COMMAND.parse(["--expect", "new.json", "--learn", "--learn-busy"]).typed)
@@ -1105,6 +1108,30 @@ def test_kept_records_are_judged_as_the_check_was(here: Here, tmp_path: Path) ->
     (tmp_path / "known.json").write_text('{"checks": []}')
     done = here("check", "--from", str(tmp_path / "r.jsonl"), "--expect", str(tmp_path / "known.json"))
     assert "volley check --launcher-arg x --launcher-arg y " in done.out
+
+
+def test_a_map_for_kept_records_replaces_theirs_and_names_their_nodes(here: Here, tmp_path: Path) -> None:
+    hosts = ["cn0", "cn1"]
+
+    def on_two_hosts(run: Any) -> None:
+        is_of_check(run)
+        asked = [["--hosts", ",".join(hosts)], ["--one-switch"]]
+        run["plan"]["launch"]["of_check"] |= {"asked": asked, "one_machine": False, "nodes": 2}
+        for rank, host in zip(run["ranks"], hosts, strict=True):
+            rank["host"] = host
+
+    records, switches = tmp_path / "r.jsonl", tmp_path / "sw"
+    records.write_bytes(_changed(on_two_hosts, slice(-1, None)))
+    for names, code, said in (
+        (hosts, 0, ""),
+        (hosts[:1], 0, f"volley: --switches {switches} does not name cn1: it names 1 node from cn0 on\n"),
+        (["x"], 2, f"volley: --switches {switches} does not name cn0 and cn1: it names 1 node from x on\n"),
+    ):
+        switches.write_text("".join(f"{name} leaf1\n" for name in names))
+        done = here("check", "--from", str(records), "--switches", str(switches))
+        assert (done.code, done.err) == (code, said)
+        assert "--one-switch" not in done.out
+        assert code or f"volley check --switches {switches} --hosts A,B,C,D" in done.out
 
 
 def test_what_kept_records_lack_is_undecided_if_it_was_asked_for(here: Here, tmp_path: Path) -> None:

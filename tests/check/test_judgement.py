@@ -25,6 +25,7 @@ from volley.errors import UserError
 from volley.launch import cluster_map
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.finding import exit_code, in_order
+from volley.records.plan import OUT_OF_TIME
 from volley.statistics.two_runs import Booleans, Floats, Integers
 from volley.units import format_cpulist
 
@@ -352,6 +353,10 @@ def test_what_was_skipped_says_why() -> None:
     judged = {("aware", "pingpong", 8): Judgement([], [0, 2])}
     (finding,) = of_cluster(judged, names_of(3), reasons, Again())
     assert (finding.status, finding.said) == ("UNDECIDED", "not measured: ranks 0 and 2 are on one GPU")
+    late, in_part = {("aware", "pingpong", 8): OUT_OF_TIME}, Judgement([], [0, 2], partners=1)
+    (finding,) = of_cluster({("aware", "pingpong", 8): in_part}, names_of(3), late, Again(longer_s=180))
+    assert finding.said == f"not measured, or too rarely: {OUT_OF_TIME}"
+    assert finding.remedy == "volley check --budget 180"
 
 
 def test_where_no_node_could_be_found_no_slowdown_is_named() -> None:

@@ -171,6 +171,22 @@ def test_a_user_adds_his_own_machine(home: Path, capsys: Capture) -> None:
     assert "our-cluster" in capsys.readouterr().out
 
 
+def test_records_of_cores_that_others_used_are_no_quiet_reference(home: Path, capsys: Capture) -> None:
+    (quiet := home / "quiet").write_bytes((ROOT / "results" / "two-cores" / "check.jsonl.gz").read_bytes())
+    logs = read_runs(quiet, BENCHMARKS)
+    for log in logs:
+        assert log.end
+        usage = [msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4) for each in log.end.usage]
+        log.end = msgspec.structs.replace(log.end, usage=usage)
+    why = (
+        "volley: others used these cores (rank 0 had its core for 25 % of the time): these times are longer than those "
+    )
+    why += "of a quiet node; measure again while nothing else runs here, and add that\n"
+    for name, records, said in (("quiet", quiet, ""), ("mine", write(home / "busy", logs), why)):
+        assert cli.main(["references", "--add", name, str(records)]) == 0
+        assert capsys.readouterr().err == said
+
+
 def test_a_reference_is_read_from_standard_input(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """And records without ranks can be one."""
     records = launches(1)

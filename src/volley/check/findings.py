@@ -7,12 +7,12 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TextIO, get_args
+from typing import Annotated, Literal, TextIO, get_args
 from xml.sax.saxutils import quoteattr
 
 import msgspec
@@ -26,7 +26,9 @@ from volley.errors import EXIT_GOOD
 from volley.machine.finding import Finding, Verdict, counts, exit_code
 from volley.machine.transports import without_fault
 from volley.records import command_again
+from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import cpus_of
+from volley.references.equal_machines import OF_ITS_OWN
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
 from volley.text import count, escape_controls, grouped, join_few, wrapped
@@ -35,6 +37,12 @@ from volley.units import format_size, numbered
 LEARN = "limits of this site, learned on good nodes"
 NAMED = 8
 """A sentence names at most this many parts of a list."""
+
+
+def replaced(names: Iterable[str]) -> set[str]:
+    """Return the options that these replace: those of the switches, each of which says where all nodes are, too."""
+    its, of_switches = {*names}, {"--switches", "--one-switch"}
+    return its if its.isdisjoint(of_switches) else its | of_switches
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Again:
 
     def __call__(self, *more: str, without: Sequence[str] = ()) -> str:
         """Return the command with ``more`` options; without some, and without those that ``more`` names."""
-        left_out = {"--from", "--budget", *without, *(word for word in more if word.startswith("--"))}
+        left_out = replaced(["--from", "--budget", *without, *(word for word in more if word.startswith("--"))])
         kept = (command_again.written(words) for words in self.asked if words[0] not in left_out)
         return shlex.join(["volley", "check", *chain.from_iterable(kept), *more])
 
@@ -84,17 +92,6 @@ class Again:
         return self(*more, without=("--transport", "--inventory", "--learn-busy"))
 
 
-class Busy(NamedTuple):
-    """Why ranks had less than a core each, so that times are longer than those of a quiet node."""
-
-    said: str
-    without: str = "while nothing else runs here"
-    """How to check without it."""
-
-
-OF_ITS_OWN = "with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell)"
-
-
 class CheckFinding(Finding, frozen=True, kw_only=True):
     """What is known about a layer, or about a part of the cluster in it."""
 
@@ -127,8 +124,9 @@ def of_cluster(
             yield _of_part(finding, part, names, again)
         if judgement.missing:
             skipped = reasons.get(case, "").partition(":")[0]  # behind it: options of matrix
-            why = f"not measured: {skipped}" if skipped else "not measured, or too rarely"
-            how, lost = f"{again.longer}, or the reason why the run ended", names.nodes(judgement.missing)
+            rarely = "not measured, or too rarely" if judgement.partners else "not measured"
+            why = ": ".join(filter(None, (rarely, skipped)))
+            lost, how = names.nodes(judgement.missing), again.longer if skipped in ("", OUT_OF_TIME) else again()
             yield finding(status="UNDECIDED", part=join_few(lost, NAMED), said=why, remedy=how, nodes=tuple(lost))
         elif not parts and names.one_node:
             yield _of_one_machine(finding, judgement, names, again)

@@ -17,7 +17,7 @@ import msgspec
 from volley import benchmarks
 from volley.check import cluster, inventory, limits, machine
 from volley.check.by_paths import by_line_rate, by_paths
-from volley.check.findings import Again, Busy, CheckFinding, of_cluster, render
+from volley.check.findings import Again, CheckFinding, of_cluster, render
 from volley.check.options import CheckOptions
 from volley.check.places import Names
 from volley.document import Frozen
@@ -30,10 +30,10 @@ from volley.records import command_again
 from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import NotMeasured
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import measured
+from volley.references.equal_machines import Busy, measured, without_core
 from volley.run.benchmark import Benchmark
 from volley.run.outcome import doctor_of
-from volley.text import count, grouped, join_few
+from volley.text import count, escape_controls, grouped, join_few
 
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
 START = ("--mpi", "--launcher", "--launcher-arg")
@@ -81,9 +81,12 @@ def read_yardsticks(options: CheckOptions, hosts: Sequence[str], names: Sequence
     known = limits.read_limits(options.expect) if options.expect and not options.learn else None
     asked = inventory.read_inventory(options.inventory) if options.inventory else None
     where = _map(options, hosts)
-    if options.switches and names and not any(map(where.path, names)):
+    if options.switches and (lacking := [name for name in names if not where.path(name)]):
         there = f"{count(len(where.path_of), 'node')} from {next(iter(where.path_of))} on"
-        raise UserError(f"--switches {options.switches} does not name {join_few(names)}: it names {there}")
+        said = f"--switches {options.switches} does not name {join_few(lacking)}: it names {there}"
+        if len(lacking) == len(names):
+            raise UserError(said)
+        print(f"volley: {escape_controls(said)}", file=sys.stderr)
     return Yardsticks(where, known, asked)
 
 
@@ -154,7 +157,7 @@ class Judged:
     def without_core(self) -> Busy | None:
         """Say why ranks were without their cores, whichever layer saw it."""
         of_cores = (those for layer, _, those in self.of_layers if layer.of_cores)
-        return next(filter(None, map(machine.without_core, (*of_cores, self.logs))), None)
+        return next(filter(None, map(without_core, (*of_cores, self.logs))), None)
 
     @property
     def this(self) -> limits.Machine:
@@ -229,7 +232,7 @@ class Judged:
             found = list(by_line_rate(found, self.logs[0], self.together.times))
         if self.site and self.together.times and not any(each.status == "FAIL" for each in found):
             found = [each for each in found if each.status != "NOT JUDGED"]
-            busy = machine.without_core(self.logs)
+            busy = without_core(self.logs)
             found.append(self.site.judge("all ranks", self.together.times, busy, self.this.ranks))
         yield from found
 

@@ -10,7 +10,7 @@ from itertools import chain
 
 from volley.benchmarks import BENCHMARKS
 from volley.check import COMMAND, cluster, machine
-from volley.check.findings import Again, CheckFinding
+from volley.check.findings import Again, CheckFinding, replaced
 from volley.check.judged import Judged, OfCheck, gpus_of, read_yardsticks, show
 from volley.check.options import CLUSTER_S, CheckOptions
 from volley.document import part_of
@@ -82,13 +82,15 @@ def judge_logs(logs: Sequence[RunLog], options: CheckOptions | None = None) -> i
     given = check.asked if check else command_again.options_given(of_ranks)
     asked = _as_asked(options, given) if check else options
     typed = command_again.asked(options.typed)
-    left_out = {"--learn", "--learn-busy", "--expect", *(words[0] for words in typed)}
+    left_out = replaced(["--learn", "--learn-busy", "--expect", *(words[0] for words in typed)])
     one = check.one_machine if check else len({rank.host for log in logs if log.run for rank in log.run.ranks}) == 1
     usual_s = machine.usual_s(gpus_of(check, logs)) if one else CLUSTER_S
     longer_s = max(usual_s, 2 * (command_again.budget_in(given) or usual_s))
     same = [words for words in given if words in typed or words[0] not in left_out]
     again = Again([*same, *(words for words in typed if words not in same)], longer_s)
-    yardsticks = read_yardsticks(asked, asked.job.hosts)
+    hosts = dict.fromkeys(rank.host for log in logs if log.run for rank in log.run.ranks)
+    names = [check.here.node] if check and check.here and check.here.node else [*hosts]
+    yardsticks = read_yardsticks(asked, asked.job.hosts, names)
     unmeasured = [each for log in logs for each in log.unmeasured]
     judged = Judged(asked, logs, cluster.Measured(yardsticks.map, 0.0), yardsticks, again, check, unmeasured)
     files = options.records or [*dict.fromkeys(log.file for log in logs)]
@@ -135,7 +137,7 @@ def _missing(judged: Judged, options: CheckOptions) -> Iterator[CheckFinding]:
 def _not_named(judged: Judged, options: CheckOptions, files: Sequence[str]) -> Iterator[CheckFinding]:
     """Name the files that the check was judged by, and that are not named now."""
     given = {name: values for name, *values in judged.check.asked} if judged.check else {}
-    now = {"--switches"} if options.one_switch else {words[0] for words in options.typed}
+    now = replaced(words[0] for words in options.typed)
     for name in ("--switches", "--inventory", *(() if "--learn" in given else ("--expect",))):
         if name in given and name not in now:
             words = [name, *given[name]]

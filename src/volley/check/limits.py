@@ -22,12 +22,13 @@ import msgspec
 import numpy as np
 
 from volley.check.cluster import TOGETHER
-from volley.check.findings import NAMED, Again, Busy, CheckFinding
+from volley.check.findings import NAMED, Again, CheckFinding
 from volley.document import UNREADABLE, Frozen, NonNegative, PositiveSeconds, other_version, part_of, why_unreadable
 from volley.errors import UserError
 from volley.files import cannot_write, mistaken, write_file
 from volley.machine.finding import Verdict
 from volley.machine.transports import without_fault
+from volley.references.equal_machines import Busy
 from volley.statistics.by_group import student
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Floats

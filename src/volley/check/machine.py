@@ -19,20 +19,19 @@ from volley.benchmarks.matrix.results import results as matrix_results
 from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.check import judgement
 from volley.check.evidence import Judgement, Places, Visits, joined
-from volley.check.findings import LEARN, NAMED, OF_ITS_OWN, Again, Busy, CheckFinding
+from volley.check.findings import LEARN, NAMED, Again, CheckFinding
 from volley.check.limits import Site
 from volley.check.neighbors import FEWEST as SMALLEST
 from volley.check.options import GPUS_S, MACHINE_S
 from volley.machine.finding import Verdict
-from volley.machine.hardware import QUOTA, Gpu
+from volley.machine.hardware import Gpu
 from volley.machine.health import faults
 from volley.machine.transports import family_of, without_fault
 from volley.records.launch_series import LaunchSeries
 from volley.records.plan import OUT_OF_TIME
-from volley.records.record_types import cpus_needed, cpus_of
 from volley.records.run_log import RunLog
 from volley.references import beside_words
-from volley.references.equal_machines import measured, ratios_of
+from volley.references.equal_machines import Busy, few_cpus, measured, ratios_of, without_core
 from volley.run.benchmark import Benchmark
 from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
@@ -43,9 +42,6 @@ NEAR, CORES_NEAR = 1.1, 1.5
 """A published result is of one machine and has no interval: this many times its time passes, of a GPU or of a core."""
 OF_LINE_RATE = 0.7
 """Copies between GPUs, and with the host, reach 75 to 90 % of the line rate (`results`): less than this is no PASS."""
-WITHOUT_CORE = 0.1
-"""Ranks that wait for messages without sleeping have their core all the time: on four quiet machines they were without
-it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share others use the cores."""
 MAYBE = Busy("others may use these cores")
 TIMES = 3
 """How often the matrix of GPUs is measured: a pair that is slow each time is slow."""
@@ -156,7 +152,7 @@ def judge(
     times = measured(benchmark, logs)
     if not times or not whole(logs):
         if not unavailable and any(log.run for log in logs):  # why none began is a finding already
-            late, few = any(log.out_of_time for log in logs), next(filter(None, map(_few_cpus, logs)), None)
+            late, few = any(log.out_of_time for log in logs), next(filter(None, map(few_cpus, logs)), None)
             why, how = (f": {OUT_OF_TIME}", again.longer) if late else ("", layer.command)
             if late and few:
                 why, how = f"{why}, because {few.said}", f"{few.without}: {again.quiet}; or {how}"
@@ -179,34 +175,6 @@ def judge(
 def whole(logs: Sequence[RunLog]) -> bool:
     """Return whether the launches measured all that could be measured here."""
     return all(log.good and not log.out_of_time for log in logs)
-
-
-def without_core(logs: Sequence[RunLog]) -> Busy | None:
-    """Say why ranks were without their cores: they share them, may not use them all the time, or others used them."""
-    return next(filter(None, map(_few_cpus, logs)), None) or _taken(logs)
-
-
-def _few_cpus(log: RunLog) -> Busy | None:
-    """Say that the ranks have fewer CPUs than they need."""
-    ranks, settings = log.run.ranks if log.run else [], log.settings
-    if log.run and log.run.oversubscribed:
-        cpus = len(cpus_of(ranks))
-        places = count(cpus, "CPU") if cpus < len(ranks) else "fewer cores"
-        return Busy(f"{count(len(ranks), 'rank')} share {places}", OF_ITS_OWN)
-    small = settings and settings.small_quota(cpus_needed(ranks))
-    return Busy(small, f"with a higher quota ({QUOTA})") if small else None
-
-
-def _taken(logs: Sequence[RunLog]) -> Busy | None:
-    """Say that others used the cores, if a rank that never slept was without its core."""
-    usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
-    awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
-    of_rank = grouped(awake, lambda usage: usage.rank).items()
-    shares = {rank: sum(each.cpu_s for each in its) / sum(each.elapsed_s for each in its) for rank, its in of_rank}
-    rank = min(shares, key=shares.__getitem__, default=None)
-    if rank is None or shares[rank] > 1 - WITHOUT_CORE:
-        return None
-    return Busy(f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)")
 
 
 def busy(layer: Layer, logs: Sequence[RunLog], ratios: Ratios | None) -> Busy | None:

@@ -15,10 +15,11 @@ from volley.files import refuse_existing, refuse_input
 from volley.records.records_file import read_runs
 from volley.records.saved_runs import own_references
 from volley.references import add, list_report, one_report, published
+from volley.references.equal_machines import without_core
 from volley.run.outcome import worst
 from volley.run.render import Sections, attached, form_of, render, render_reports, write
 from volley.statistics.two_runs import min_to_decide
-from volley.text import did_you_mean, escape_controls, join_words
+from volley.text import did_you_mean, escape_controls, grouped, join_words
 
 _ROUNDS = 8
 
@@ -82,6 +83,10 @@ def references(options: ReferencesOptions) -> int:
             raise UserError("--add takes a name and one file of records: volley references --add our-cluster run.jsonl")
         path = add(options.add, options.name[0], BENCHMARKS)
         print(f"volley: {path} is the reference {options.add}: volley compare {options.add} RECORDS")
+        of_benchmark = grouped(read_runs(path, BENCHMARKS), lambda log: log.plan and log.plan.benchmark)
+        if busy := next(filter(None, map(without_core, of_benchmark.values())), None):
+            how = f"measure again {busy.without}, and add that"
+            print(f"volley: {busy.said}: these times are longer than those of a quiet node; {how}", file=sys.stderr)
         return EXIT_GOOD
     if len(options.name) > 1:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from volley.errors import UserError
+from volley.machine.hardware import QUOTA
 from volley.machine.transports import without_fault
 from volley.records.launch_series import launches_of
+from volley.records.record_types import cpus_needed, cpus_of
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
 from volley.records.saved_runs import own_references
 from volley.references import ratio_to_equal
 from volley.run.benchmark import Benchmark
 from volley.statistics.estimates import median
+from volley.text import count, grouped
 
 
 def places(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[tuple[Observable, str, float]]:
@@ -51,10 +55,13 @@ def ratios_of(
     """Return a reference of such a machine, and by place the times of the launches / its time; ``None`` without one.
 
     The user's own references come first: machines with the same processors and GPUs; then published ones with the same
-    GPUs, or with the same processors where the times are ``of_cores``.
+    GPUs, or with the same processors where the times are ``of_cores``.  No launch is judged by itself.
     """
     gpus, cpus = kind = _machine_kind(logs)
+    runs = [log.run for log in logs]
     for name, theirs in _own(benchmarks):
+        if any(log.run in runs for log in theirs):
+            continue
         same = [log for log in launches_of(theirs, benchmark.name) if _machine_kind([log]) == kind]
         usual = measured(benchmark, same)
         if ratios := {
@@ -71,3 +78,45 @@ def ratios_of(
             names.append(ratio[0])
             found.setdefault(f"{each.series}, {at}", []).append(ratio[1])
     return (names[0], found) if names else None
+
+
+WITHOUT_CORE = 0.1
+"""Ranks that wait for messages without sleeping have their core all the time: on four quiet machines they were without
+it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share others use the cores."""
+OF_ITS_OWN = "with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell)"
+
+
+class Busy(NamedTuple):
+    """Why ranks had less than a core each, so that times are longer than those of a quiet node."""
+
+    said: str
+    without: str = "while nothing else runs here"
+    """How to check without it."""
+
+
+def without_core(logs: Sequence[RunLog]) -> Busy | None:
+    """Say why ranks were without their cores: they share them, may not use them all the time, or others used them."""
+    return next(filter(None, map(few_cpus, logs)), None) or _taken(logs)
+
+
+def few_cpus(log: RunLog) -> Busy | None:
+    """Say that the ranks have fewer CPUs than they need."""
+    ranks, settings = log.run.ranks if log.run else [], log.settings
+    if log.run and log.run.oversubscribed:
+        cpus = len(cpus_of(ranks))
+        places = count(cpus, "CPU") if cpus < len(ranks) else "fewer cores"
+        return Busy(f"{count(len(ranks), 'rank')} share {places}", OF_ITS_OWN)
+    small = settings and settings.small_quota(cpus_needed(ranks))
+    return Busy(small, f"with a higher quota ({QUOTA})") if small else None
+
+
+def _taken(logs: Sequence[RunLog]) -> Busy | None:
+    """Say that others used the cores, if a rank that never slept was without its core."""
+    usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
+    awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
+    of_rank = grouped(awake, lambda usage: usage.rank).items()
+    shares = {rank: sum(each.cpu_s for each in its) / sum(each.elapsed_s for each in its) for rank, its in of_rank}
+    rank = min(shares, key=shares.__getitem__, default=None)
+    if rank is None or shares[rank] > 1 - WITHOUT_CORE:
+        return None
+    return Busy(f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)")
