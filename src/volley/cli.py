@@ -62,7 +62,8 @@ def read(words: Sequence[str]) -> tuple[Command, Any] | None:
         ]
         if not owners:
             raise
-        hint = f"it is an option of volley {join_words(owners, 'or')};"  # it was typed so: better than a similar one
+        # It was typed so: better than a similar one.
+        hint = f"it is an option of e.g. volley {join_words(owners[:3], 'or')};"
         raise UnknownOptionError(error.flag, error.title, hint) from None
     if isinstance(options, plain.PlainOptions) and options.completion:
         sys.stdout.write(_completion(options.completion))

@@ -146,7 +146,7 @@ def test_any_options_together_give_the_plan_of_the_command_line(data: st.DataObj
         ("pingpng", {}, "not 'pingpng': did you mean pingpong?"),
         ("pingpong", {"dry_run": True}, "returns the run: leave dry_run out"),
         ("pingpong", {"verify": "no"}, "--verify: 'no' is not True or False"),
-        ("pingpong", {"direction": "bi"}, "it is an option of volley stream or matrix"),
+        ("pingpong", {"direction": "bi"}, "it is an option of e.g. volley stream or matrix;"),
         ("pingpong", {"transports": "host"}, "did you mean --transport?"),
         ("jacobi", {"grid": [2, 1, 1]}, "--grid"),
         ("pingpong", {"sizes": []}, "--sizes"),

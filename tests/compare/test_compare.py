@@ -253,6 +253,14 @@ def test_differences_are_in_words_and_variables_as_they_are() -> None:
     assert not any("budget" in note or "watchdog" in note for note in notes)
 
 
+def test_times_that_follow_from_another_budget_are_no_difference_of_their_own() -> None:
+    sampling = Sampling(point_time_s=0.01, size_time_s=0.67)
+    asked = {"sampling": sampling, "launch": {"asked": [["--budget", "8"]]}}
+    second = [run_with(log, plan=asked) for log in launches(2)]
+    notes = [note.text for note in page.report(compared(launches(1), second), full=True).notes]
+    assert [note for note in notes if "time (s)" in note or "budget" in note] == ["differs: budget (s): none → 8"]
+
+
 @pytest.mark.parametrize("option", ["fresh_buffers", "cold_cache"])
 @pytest.mark.parametrize(("factor", "said"), [(1.1, "aware is 9."), (1.0, "SAME: 6 points")])
 def test_what_differs_between_two_ways_to_measure_is_no_change(factor: float, said: str, option: str) -> None:

@@ -262,18 +262,14 @@ def test_a_budget_without_an_interval_is_told_with_the_launches_that_have_one() 
     done.times = LaunchTimes(exit_s=8.9)
     said: list[str] = []
     assert described.next_job([done], described.budget_s - 9.0, said.append) is None
-    assert said == [
-        "in 9 s there was time for 1 launch of 8.9 s; a 95 % interval needs 6: write --launches 6 instead of --budget"
-    ]
+    assert said == ["in 9 s there was time for 1 launch of 8.9 s; a 95 % interval needs 6: write a longer --budget"]
     assert described.count.too_few(1.0, 2.9, 6) is None
     assert jobs(plan(budget_s=9.0), launches=2).count.too_few(5.0, 0.0, 1) is None  # no interval was asked for
 
 
 def test_a_budget_that_is_known_to_be_too_short_is_told_once_before_the_first_launch() -> None:
     described = jobs(plan(budget_s=1.0))
-    expected = (
-        "in 1 s there is time for 3 launches of 0.28 s; a 95 % interval needs 6: write --launches 6 instead of --budget"
-    )
+    expected = "in 1 s there is time for 3 launches of 0.28 s; a 95 % interval needs 6: write a longer --budget"
     assert described.note == expected
     done = log(1e-6)
     done.times = LaunchTimes(exit_s=0.9)

@@ -286,7 +286,7 @@ def test_the_records_say_where_the_time_of_each_launch_went(
         assert times.end_s
         assert 0 < times.run_s <= times.transports_s <= times.end_s <= times.exit_s
     told = capsys.readouterr().err
-    assert re.search(r"^volley: launch 2: .*s: after the launch before .*s, .*measuring .*s, ending .*s$", told, re.M)
+    assert re.search(r"^volley: launch 2: .*s: between launches .*s, .*measuring .*s, ending .*s$", told, re.M)
     assert re.search(r"^volley: \d+% of .*s was measuring; a launch: ", told, re.M)
     assert not re.search(r" 0\.\d", told)  # a short time has a smaller unit
 

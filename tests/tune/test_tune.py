@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import time
@@ -255,9 +256,25 @@ def test_the_headline_is_the_median_of_what_was_proven(tmp_path: Path) -> None:
     one = Candidate({"A": "1"}, "")
     proofs = {one: shown("host", {"8 B": 0.5, "64 B": 0.8, "1 KiB": 0.8, "4 KiB": 1.0})}
     tuning = page.Tuning("pingpong", "MPI", 2, 20, [one], proofs, {}, tmp_path)
-    times, said = page.report(tuning, full=False).heading[0].removeprefix("FASTER: ").split(" ", 1)
+    times, said = page.report(tuning, full=False).heading[0].removeprefix("FASTER: at 3 points ").split(" ", 1)
     assert float(times) == pytest.approx(1 / 0.8, rel=0.02)
-    assert said == "times as fast, the median of 3 of 4 points where that is proven; slower at none"
+    assert said == "times as fast (median); at 1 other point not shown to be slower"
+
+
+def test_what_was_measured_again_and_not_written_says_why(tmp_path: Path) -> None:
+    part, less, unproven = (Candidate({name: "1"}, "") for name in "ABC")
+    proofs = {
+        Candidate({"A": "1", "D": "1"}, "", parts=[part]): shown("host", {"8 B": 0.2, "4 KiB": 1.0, "1 MiB": 1.0}),
+        part: shown("host", {"8 B": 0.5}),
+        less: shown("host", {"8 B": 0.8}),
+        unproven: shown("host", {"8 B": 1.0}),
+    }
+    report = page.report(page.Tuning("pingpong", "MPI", 2, 20, [*proofs], proofs, {}, tmp_path), full=False)
+    assert re.fullmatch("FASTER: at host 8 B .* times as fast; at 2 other points not .* slower", report.heading[0])
+    assert "4 settings tried, 4 measured again" in report.heading[1]
+    assert [row[-1] for row in report.tables[1].rows] == [
+        "proven; part of what is written", "proven; what is written gains more", "not proven",
+    ]  # fmt: skip
 
 
 def test_rules_of_mpich_change_one_collective_for_one_number_of_ranks(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ def read_inventory(path: Path) -> Inventory:
     Raises:
         UserError: if the file cannot be read, or is no inventory.
     """
-    fields = join_words(each.name for each in msgspec.structs.fields(Inventory))
-    found = read(path, Inventory, "--inventory", "an inventory", f'{{"gpus": 8}} is one, and it may have {fields}')
+    fields = join_words(each.name for each in msgspec.structs.fields(Inventory) if each.name != "gpus")
+    found = read(path, Inventory, "--inventory", "an inventory", f'write e.g. {{"gpus": 8}}; other keys: {fields}')
     try:
         expand(found.nodes or "a")
     except HostListError as error:

@@ -188,7 +188,8 @@ def _finds(limits: Limits, names: Iterable[str], host: str) -> str:
     shares = sorted(limit[0] / limit[1] - 1 for limit in known if limit and limit[0] <= WIDEST * limit[1])
     few, wide = known.count(None), len(known) - known.count(None) - len(shares)
     reasons = {"the checks differ too much": wide, f"they are fewer than {FEWEST}": few}
-    why = join_words(f"because {reason} ({number})" for reason, number in reasons.items() if number)
+    number_of = {reason: f" ({count(number, 'time')})" * bool(wide and few) for reason, number in reasons.items()}
+    why = join_words(f"because {reason}{number_of[reason]}" for reason, number in reasons.items() if number)
     if not shares:
         return f"they judge none of {count(len(names), 'time')}, {why}"
     percents = dict.fromkeys(f"{share * 100:.0f} %" for share in (shares[0], shares[-1]))

@@ -13,6 +13,7 @@ from volley.document import part_of
 from volley.machine import paths
 from volley.machine.ucx_protocols import PLACE, Protocols, thresholds
 from volley.machine.variables import OF_ONE_JOB, OF_ONE_LAUNCHER
+from volley.records.command_again import budget_named
 from volley.records.run_log import RunLog
 from volley.text import mpi_name
 from volley.units import format_cpulist, format_size
@@ -32,6 +33,9 @@ _EPHEMERAL = frozenset(
     }
 )  # fmt: skip
 """Keys whose value says nothing of the environment, or says again what other keys say, or names one GPU of a kind."""
+
+_OF_BUDGET = ("point_time_s", "size_time_s")
+"""Times that follow from a budget: where the budgets differ, that is said alone."""
 
 _PLURAL = re.compile("(?<!ou)s$")
 """The end of the name of a list: ranks, but not rendezvous."""
@@ -60,9 +64,12 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
     one, other = _facts(first), _facts(second)
     numbered = [{part for place in facts for part in _numbered(place)} for facts in (one, other)]
     found: dict[object, list[EnvironmentDifference]] = {}
+    same_budget = one.get(("budget_s",)) == other.get(("budget_s",))
     for place in sorted(dict.fromkeys((*one, *other)), key=_order):
         here, there = one.get(place, []), other.get(place, [])
         if not _differ(here, there) or not all(set(_numbered(place)) <= those for those in numbered):
+            continue
+        if place[-1] in _OF_BUDGET and not same_budget:
             continue
         variable = place[-1] if "environment" in place else ""
         if OF_ONE_JOB.search(variable) or (OF_ONE_LAUNCHER.match(variable) and not (here and there)):
@@ -109,6 +116,7 @@ def _facts(logs: Sequence[RunLog]) -> dict[tuple[str, ...], list[Setting]]:
     found: dict[tuple[str, ...], list[Setting]] = {}
     for log in logs:
         parts: list[tuple[tuple[str, ...], Any]] = [((), log.run), (("settings",), log.settings)]
+        parts += [(("budget_s",), budget_named(log.run.plan))] if log.run else []
         parts += [(("hardware",), hardware) for hardware in log.hardware[-1:]]
         protocols = part_of(log.run.plan.launch, Protocols, *PLACE) if log.run else None
         parts += [(("UCX",), thresholds(protocols))] if protocols else []

@@ -134,7 +134,7 @@ class LaunchCount:
         if done is None and before_s + launch_s > self.time_s:
             made = _too_long(launch_s, self.time_s)
         sizes = f" of {format_sig(whole_s, 2)} s for all sizes" if whole_s > launch_s else ""
-        return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write --launches {FIRST_LOOK} instead of --budget"
+        return f"{made}; a 95 % interval needs {FIRST_LOOK}{sizes}: write a longer --budget"
 
 
 @dataclass(frozen=True)

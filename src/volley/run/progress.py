@@ -217,7 +217,7 @@ def steps_of(log: RunLog) -> Iterator[tuple[str, float]]:
     if times is None:
         return
     if times.gap_s is not None:
-        yield "after the launch before", times.gap_s
+        yield "between launches", times.gap_s
     if not startup and times.run_s is not None:
         yield "starting", times.run_s
     elif startup and times.run_s is not None:

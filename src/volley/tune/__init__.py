@@ -13,8 +13,9 @@ COMMAND = Command(
     help=(
         "Search for settings of MPI, UCX and NCCL that make a benchmark faster, and prove them.\n\n"
         "Short launches with each setting, in turn with the default, choose a few; these are measured again on fresh "
-        "launches, and what is written as files was faster there at the sizes that volley names and slower at none. "
-        "Every message is verified. A setting that crashes, hangs or corrupts data is reported, and the search goes on."
+        "launches, and what is written as files was faster there at the sizes that volley names and not shown to be "
+        "slower at others. Every message is verified. A setting that crashes, hangs or corrupts data is reported, and "
+        "the search goes on."
     ),
     options="volley.tune.options.TuneOptions",
     run=Lazy("volley.tune.command.run"),

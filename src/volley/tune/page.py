@@ -51,7 +51,7 @@ def report(tuning: Tuning, *, full: bool) -> Report:
     tables = [_proven(tuning, tuning.chosen)] if tuning.chosen else []
     tables += [_others(tuning, others)] if others else []
     about = f"{tuning.benchmark} · {tuning.mpi} · {count(tuning.ranks, 'rank')}"
-    tried = f"{count(len(tuning.settings), 'setting')} tried, {len(tuning.proofs)} confirmed"
+    tried = f"{count(len(tuning.settings), 'setting')} tried, {len(tuning.proofs)} measured again"
     ratio = "ratio: time with the setting / time without, in pairs of launches"
     return Report(
         heading=[_headline(tuning), f"{about} · {tried}, {tuning.launches} launches", ratio],
@@ -74,10 +74,12 @@ def _headline(tuning: Tuning) -> str:
         tried = count(len(tuning.settings), "setting")
         return f"NOTHING PROVEN: none of {tried} is proven faster at a point and slower at none"
     found = tuning.proofs[tuning.chosen]
-    of = f"{int(found.faster.sum())} of {count(len(found.places), 'point')}"
+    points, others = int(found.faster.sum()), int((~found.faster).sum())
+    where = next(_ranges(found, found.faster))[0] if points == 1 else count(points, "point")
     # The best of several owes a part of its ratio to chance.
     times = format_sig(1 / float(np.median(found.found.ratio[found.faster])), 3)
-    return f"FASTER: {times} times as fast, the median of {of} where that is proven; slower at none"
+    elsewhere = f"; at {count(others, 'other point')} not shown to be slower" if others else ""
+    return f"FASTER: at {where} {times} times as fast{' (median)' * (points > 1)}{elsewhere}"
 
 
 def _ranges(found: Proof, which: Booleans) -> Iterator[tuple[str, str, list[int]]]:
@@ -108,7 +110,8 @@ def _proven(tuning: Tuning, chosen: Candidate) -> Table:
     legend = [f"{chosen.name}"]
     legend += [f"{each.name}: {each.meaning}" for each in chosen.parts] or [chosen.meaning]
     if found.elsewhere is not None:
-        legend.append(f"at the other points: slower at none; the intervals exclude ratios above {found.elsewhere:.3f}")
+        above = f"the intervals exclude ratios above {found.elsewhere:.3f}"
+        legend.append(f"at the other points: not shown to be slower; {above}")
     return Table(columns, rows, title="proven and written", legend=legend)
 
 
@@ -116,15 +119,18 @@ def _others(tuning: Tuning, others: Sequence[Candidate]) -> Table:
     def where(found: Proof, which: Booleans) -> str:
         return join_few((f"{name} ({bounds})" for name, bounds, _ in _ranges(found, which)), 2) or "none"
 
+    def verdict(each: Candidate, found: Proof) -> str:
+        if not found.usable or not tuning.chosen:
+            return "slower somewhere" if found.slower.any() else "not proven"
+        return f"proven; {'part of what is written' if each in tuning.chosen.parts else 'what is written gains more'}"
+
     columns: dict[Column, Callable[[tuple[Candidate, Proof]], str]] = {
         Column(align="left"): lambda each: each[0].name,
         Column("faster at", align="left"): lambda each: where(each[1], each[1].faster),
         Column("slower at", align="left"): lambda each: where(each[1], each[1].slower),
-        Column("verdict", align="left"): lambda each: (
-            "slower somewhere" if each[1].slower.any() else "proven" if each[1].faster.any() else "not proven"
-        ),
+        Column("verdict", align="left"): lambda each: verdict(*each),
     }
-    return Table.of(columns, [(each, tuning.proofs[each]) for each in others], title="confirmed, but not written")
+    return Table.of(columns, [(each, tuning.proofs[each]) for each in others], title="measured again, but not written")
 
 
 def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
@@ -137,7 +143,7 @@ def _notes(tuning: Tuning, *, full: bool) -> Iterator[Note]:
     if left:
         names = join_few(left, len(left) if full else 3)
         why = tuning.cut_short or "others were faster in the first launches"
-        yield Note("finding", f"not confirmed, because {why}: {names}")
+        yield Note("finding", f"not measured again, because {why}: {names}")
 
 
 def _measured(tuning: Tuning) -> Iterator[str]:

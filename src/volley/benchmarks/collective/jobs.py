@@ -9,6 +9,7 @@ from volley.benchmarks.collective.results import CollectivePlan
 from volley.benchmarks.points.jobs import count_ranks_of_collective, sweep, trial_of_operations
 from volley.errors import UserError
 from volley.run.jobs import JobContext, Jobs
+from volley.text import join_words
 
 USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")
 """What a run without ``--transport`` measures: all transports that carry collectives, but those of tests."""
@@ -18,9 +19,10 @@ def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
     ranks = count_ranks_of_collective(options.job, context, options.operation)
     if options.root >= ranks:
         raise UserError(f"--root {options.root}: there are {ranks} ranks, counted from 0: write --root {ranks - 1}")
-    named = not options.in_place or options.names_operations
+    left_out = [each for each in options.operation if options.in_place and each not in IN_PLACE]
+    left_out = [] if options.names_operations else left_out  # a named one is refused in its place
     part = CollectivePlan(
-        operations=[each for each in options.operation if named or each in IN_PLACE],
+        operations=[each for each in options.operation if each not in left_out],
         sizes_bytes=list(options.points.sizes),
         element=options.element,
         reduction=options.reduction,
@@ -33,4 +35,5 @@ def jobs(options: CollectiveOptions, context: JobContext) -> Jobs:
     plan = found.planned[0].plan
     if options.in_place and plan.sampling.mode == "fixed" and plan.sampling.iterations > 1:
         raise UserError("--in-place: a result replaces what the next operation would send: write --iterations 1")
-    return replace(found, trial=trial_of_operations(plan))
+    note = f"not measured in place: {join_words(left_out)}" if left_out else None
+    return replace(found, planned=(replace(found.planned[0], note=note),), trial=trial_of_operations(plan))
