@@ -154,3 +154,41 @@ def test_the_bounds_of_a_point_of_one_launch_of_several_are_not_called_those_of_
     row = next(line for line in text.splitlines() if line.startswith("64 B"))
     assert row.split()[3] == "–", row
     assert "–: measured in fewer than six launches" in text
+
+
+def of_sizes(times: dict[int, tuple[float, ...]]) -> str:
+    """Return the full screen of launches that measured each size so often, in these microseconds."""
+    number = max(map(len, times.values()))
+    points = [
+        [pingpong([those[launch] * 1e-6] * 7, size) for size, those in times.items() if launch < len(those)]
+        for launch in range(number)
+    ]
+    return shown([log(*here) for here in points], "table", details=Details(full=True))[0]
+
+
+def test_the_widest_range_is_that_of_the_shown_ones() -> None:
+    text = of_sizes({512: (1.0, 2.0, 4.0), 4096: (1.0, 5.0, 6.0, 8.0)})
+    assert "after up to 4 launches: host at 4 KiB has the widest range, 1.00–8.00 µs" in text
+
+
+def test_points_of_few_launches_are_not_said_to_vary_by_more_than_they_do() -> None:
+    text = of_sizes({8: (1.0, 1.2, 1.4, 1.5, 1.7, 2.0), 64: (1.0, 1.005, 1.009)})
+    assert "NOISY: 1 point of host varies by more than ±1 %, up to" in text
+    assert "NOISY: 1 point of host is less certain than ±1 % after 3 launches: host at 64 B" in text
+
+
+@pytest.mark.parametrize(("launches", "others"), [(4, "4 launches; a 95 % CI over launches needs 6"), (1, "")])
+def test_the_legend_names_each_kind_of_range_in_the_table(launches: int, others: str) -> None:
+    logs = [log(pingpong([t * 1e-6] * 7, 8)) for t in TIMES[5][:launches]]
+    logs[0].records.append(pingpong([1e-6, 2e-6, 3e-6], 64))
+    logs[0].records.append(pingpong([1e-6] * 7, 512))
+    text = shown(logs, "table", details=Details(full=True))[0]
+    kinds = ["95 % confidence interval (CI) of the median within one launch"]
+    kinds += ["smallest to largest of the samples of one launch", *[f"smallest to largest of {others}"] * bool(others)]
+    assert f"range: {', or '.join(kinds)}; GB/s" in text
+
+
+def test_a_dash_in_the_place_of_bounds_is_explained() -> None:
+    point = overlap_records.point(4.0, 4.0, 6.0, size_bytes=64, exchange_s=[4.0] * 2)
+    text = shown([log(point, the_plan=overlap_records.RUN.plan)], "table", details=Details(full=True))[0]
+    assert "from, to –: one launch with fewer than six samples" in text

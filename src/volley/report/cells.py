@@ -234,10 +234,11 @@ def launches_of(results: Iterable[Any]) -> int:
 
 def with_bounds(columns: Sequence[Quantity], results: Sequence[Any]) -> list[Quantity]:
     """Return columns with the bounds of the column on its left in the place of ``PLUS_MINUS``: ± if any result has an
-    interval over launches, else the range."""
-    if PLUS_MINUS not in columns:
-        return list(columns)
-    at, several = columns.index(PLUS_MINUS), "ci" in kinds_of(results)
+    interval over launches, else the range; nothing if no result has bounds."""
+    kinds = kinds_of(results)
+    if PLUS_MINUS not in columns or kinds <= {"single"}:
+        return [column for column in columns if column != PLUS_MINUS]
+    at, several = columns.index(PLUS_MINUS), "ci" in kinds
     of = columns[at - 1]
 
     def cell(result: Any) -> Cell:

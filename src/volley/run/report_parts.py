@@ -166,16 +166,25 @@ class Account:
 def bounds_legend(results: Sequence[Any], series: LaunchSeries, observations: str = "samples") -> Iterator[str]:
     """Say what the column ± is, or what takes its place (``report.cells.with_bounds``)."""
     kinds, launches = kinds_of(results), launches_of(results)
+    several = [result for result in results if result.time and result.launches > 1]
     if "ci" in kinds:
-        fewer = "; –: measured in fewer than six launches" * (not {"range", "within"}.isdisjoint(kinds))
+        fewer = "; –: measured in fewer than six launches" * (kinds != {"ci"})
         yield f"±: 95 % confidence interval (CI) of the median over {over_launches(launches, series)}{fewer}"
-    elif launches > 1:
-        up_to = "up to " * any(result.launches < launches for result in results)
-        yield f"range: smallest to largest of {up_to}{launches} launches; a 95 % CI needs {FIRST_LOOK}"
-    elif "within" in kinds:
-        yield "range: 95 % confidence interval (CI) of the median within one launch"
-    elif "range" in kinds:
-        yield f"range: smallest to largest of the {observations} of one launch"
+        return
+    ranges = ["95 % confidence interval (CI) of the median within one launch"] * ("within" in kinds)
+    if any(result.time and result.time.kind == "range" and result.launches == 1 for result in results):
+        ranges.append(f"smallest to largest of the {observations} of one launch")
+    if several:
+        up_to = "up to " * any(result.launches < launches for result in several)
+        over = " over launches" * bool(ranges)
+        ranges.append(f"smallest to largest of {up_to}{launches} launches; a 95 % CI{over} needs {FIRST_LOOK}")
+    if ranges:
+        yield f"range: {', or '.join(ranges)}"
+
+
+def nothing_sent(points: Iterable[Any]) -> list[str]:
+    """Return the line of the legend on the rates of points without bytes, if there are such points."""
+    return ["–: no bytes are sent"] * any(point.time and not point.rate for point in points)
 
 
 def not_mpi(transport: Transport | None) -> str:

@@ -291,7 +291,9 @@ def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
     what = "the collective" if any(point.operation for point in points) else "both ranks send a message and receive one"
     yield f"exchange: {what}; compute: about as long; both: at once"
     hidden = "hidden: 1 - (both - compute) / exchange, OSU's overlap"
-    yield "; ".join(filter(None, (hidden, _below_0(points), bounds_meaning(_kinds(points), "from, to"))))
+    bounds = bounds_meaning(_kinds(points), "from, to")
+    few = "from, to –: one launch with fewer than six samples" * ("single" in _kinds(points))
+    yield "; ".join(filter(None, (hidden, _below_0(points), bounds, few, *report_parts.nothing_sent(points))))
     yield "slowed: time while the other runs, from its own start to its own end, / time alone, on the first rank"
 
 

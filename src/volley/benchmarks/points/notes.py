@@ -315,31 +315,39 @@ def _shares(point: PointResult) -> str:
 def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     """Sum up points with a wider interval than was asked for, with the command that measures the widest again.
 
-    ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``
+    ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``.  Of few launches people see the range,
+    which may be narrower than that: such points are apart.
     """
     missed = [point for point in points if point.missed and point.sends]
-    if not missed or not plan:
-        return []
-    # As shown: of two rates the one with the wider interval need not have the wider one of its time.
-    worst = max(missed, key=lambda point: shown.half_width if (shown := point.first_column[0]) else 0.0)
-    launches = launches_of(missed)
+    groups = grouped(missed, lambda point: bool((shown := point.first_column[0]) and shown.widened))
+    # Where a budget left out points and launches, one command measures them and these again.
+    left_out = any(point.reason == OUT_OF_TIME for point in points)
+    return [_too_wide(those, plan, left_out=left_out) for _, those in sorted(groups.items()) if plan]
+
+
+def _too_wide(missed: Sequence[PointResult], plan: Plan, *, left_out: bool) -> Note:
+    worst = max(missed, key=_shown_width)
+    launches, found, factor, unit = launches_of(missed), *worst.first_column
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     more = max(FIRST_LOOK, 2 * launches)
-    # Where a budget left out points and launches, one command measures them and this one again.
-    left_out = launches < FIRST_LOOK and any(point.reason == OUT_OF_TIME for point in points)
-    command = again([worst], plan, size=True, launches=more) if more <= FEASIBLE and not left_out else ""
-    found, factor, unit = worst.first_column
+    feasible = more <= FEASIBLE and not (left_out and launches < FIRST_LOOK)
     if found and found.widened:
-        known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {launches} launches"
-        widest = f"{worst.place} has the widest range, {range_text(found, factor)} {unit}"
-        return [finding("NOISY", f"{which} {known}: {widest}", command, "warning")]
-    within = " within one launch" * (launches == 1)
-    vary, most = (
-        "varies" if len(missed) == 1 else "vary",
-        percent_above(found.half_width if found else 0.0, plan.sampling.ci),
-    )
-    text = f"{which} {vary} by more than ±{aim}{within}, up to {most} ({worst.place})"
-    return [finding("NOISY", text, command, "warning")]
+        up_to = "up to " * any(point.launches < launches for point in missed)
+        known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {up_to}{launches} launches"
+        text = f"{which} {known}: {worst.place} has the widest range, {range_text(found, factor)} {unit}"
+    else:
+        within, vary = " within one launch" * (launches == 1), "varies" if len(missed) == 1 else "vary"
+        most = percent_above(found.half_width if found else 0.0, plan.sampling.ci)
+        text = f"{which} {vary} by more than ±{aim}{within}, up to {most} ({worst.place})"
+    return finding("NOISY", text, again([worst], plan, size=True, launches=more) if feasible else "", "warning")
+
+
+def _shown_width(point: PointResult) -> float:
+    """Return how wide the bounds in tables are, which of few launches are not those of verdicts: largest / smallest."""
+    found = point.first_column[0]
+    if found is None:
+        return 0.0
+    return found.high / found.low if found.widened else found.half_width
 
 
 def _names(points: Sequence[PointResult]) -> str:

@@ -190,7 +190,7 @@ def _legend(
     if any("%" in column.unit or column.name == "range" for column in columns):
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
-        parts.append("GB/s: 10^9 B/s")
+        parts += ["GB/s: 10^9 B/s", *report_parts.nothing_sent(points)]
     if len(by_transport(points)) > 1:
         parts.append(report_parts.Account.of(points).all_verified)
     if any(point.sized and point.size_bytes == 0 for point in points):
