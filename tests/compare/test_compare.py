@@ -253,6 +253,12 @@ def test_differences_are_in_words_and_variables_as_they_are() -> None:
     assert not any("budget" in note or "watchdog" in note for note in notes)
 
 
+def test_the_help_names_launches_that_can_show_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--help"]) == 0
+    assert "or four of one and six of the other, or three and nine;" in " ".join(capsys.readouterr().out.split())
+    assert [two_runs.min_beside(launches) for launches in (3, 4)] == [9, 6]
+
+
 def test_times_that_follow_from_another_budget_are_no_difference_of_their_own() -> None:
     sampling = Sampling(point_time_s=0.01, size_time_s=0.67)
     asked = {"sampling": sampling, "launch": {"asked": [["--budget", "8"]]}}
