@@ -256,7 +256,7 @@ class LosingDriver final : public Driver {
  public:
   LosingDriver(std::uint64_t lost, bool doubles) : lost_(lost), doubles_(doubles) {}
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
-    const auto in_flight = window ? static_cast<std::uint64_t>(window->messages) : 1;
+    const auto in_flight = messages_per_count(window);
     if (view.stride > 0) passes.emplace_back(count, in_flight);
     for (std::uint64_t i = 0; i < count * in_flight; ++i) {
       const View message = (i < (count - 1) * in_flight ? view : view.last()).message(i);
@@ -278,8 +278,8 @@ class TurningDriver final : public Driver {
   enum class Fault { none, misplaces, stops };
   explicit TurningDriver(Fault fault) : fault_(fault) {}
   void run(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
-    const std::uint64_t messages = count * (window ? static_cast<std::uint64_t>(window->messages) : 1);
-    const std::uint64_t last = messages - (window ? static_cast<std::uint64_t>(window->messages) : 1);
+    const std::uint64_t messages = count * messages_per_count(window);
+    const std::uint64_t last = messages - messages_per_count(window);
     for (std::uint64_t i = 0; i < messages; ++i) {
       const View message = (i < last ? view : view.last()).message(i);
       places.push_back(message.place);

@@ -33,11 +33,6 @@ constexpr std::array all_faults{
     FaultEntry{"unopened", "the second rank cannot open it", Fault::unopened},
 };
 
-// The messages of a count.
-std::uint64_t in_flight(const std::optional<Window>& window) {
-  return window ? static_cast<std::uint64_t>(window->messages) : 1;
-}
-
 void spin(double seconds) {
   const auto begun = Clock::now();
   while (seconds_since(begun) < seconds) continue;
@@ -70,7 +65,7 @@ FaultyDriver::~FaultyDriver() {
 
 std::pair<View, std::uint64_t> FaultyDriver::called(const View& view, std::uint64_t count,
                                                     const std::optional<Window>& window) const {
-  if (fault_ == Fault::late && count > 0) return {view.last().message((count - 1) * in_flight(window)), 1};
+  if (fault_ == Fault::late && count > 0) return {view.last().message((count - 1) * messages_per_count(window)), 1};
   if (fault_ != Fault::early || count <= 1) return {view, count};
   View first = view;
   first.last_offset = 0;
@@ -80,7 +75,7 @@ std::pair<View, std::uint64_t> FaultyDriver::called(const View& view, std::uint6
 void FaultyDriver::run(const View& view, std::uint64_t count, const std::optional<Window>& window) {
   const Call call = [&](const View& here, std::uint64_t counts) { driver_.run(here, counts, window); };
   if (count == 0) return call(view, count);
-  const std::uint64_t messages = count * in_flight(window);
+  const std::uint64_t messages = count * messages_per_count(window);
   messages_ += messages;
   const auto [here, counts] = called(view, count, window);
   switch (fault_) {

@@ -38,9 +38,7 @@ class Batches : Measuring {
   }
 
   // The messages of a direction in so many counts.
-  [[nodiscard]] std::uint64_t moved(std::uint64_t count) const {
-    return count * (workload_.window ? static_cast<std::uint64_t>(workload_.window->messages) : 1);
-  }
+  [[nodiscard]] std::uint64_t moved(std::uint64_t count) const { return count * messages_per_count(workload_.window); }
 
   // What the ends know of the batch before.
   [[nodiscard]] const Elapsed& latest() const { return latest_; }

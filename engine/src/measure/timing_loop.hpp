@@ -63,6 +63,11 @@ struct Window {
   }
 };
 
+// The messages of a count in each direction: of a window, or one of a round trip.
+[[nodiscard]] inline std::uint64_t messages_per_count(const std::optional<Window>& window) {
+  return window ? static_cast<std::uint64_t>(window->messages) : 1;
+}
+
 // The current message: where it is sent from, where it arrives, how long it is. `send` and `recv` are in the buffers
 // given to `open`; they are equal if one buffer is used in both directions, as in the tutorial.
 struct View {

@@ -204,8 +204,7 @@ class WithRequests : public Requesting<PersistentChannel<partitioned>> {
   void arm(const View& view, std::uint64_t count, const std::optional<Window>& window) override {
     const bool sends = !window || window->sends(this->leads_);
     const bool receives = !window || window->receives(this->leads_);
-    this->channel_.make_requests(view, count, window ? static_cast<std::uint64_t>(window->messages) : 1, sends,
-                                 receives);
+    this->channel_.make_requests(view, count, messages_per_count(window), sends, receives);
   }
   void disarm() override { this->channel_.end_batch(); }
   void rest() override { this->channel_.free_requests(); }

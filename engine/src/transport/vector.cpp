@@ -42,10 +42,6 @@ class VectorChannel : public MpiChannel {
   }
 };
 
-std::uint64_t messages_of(const std::optional<Window>& window) {
-  return window ? static_cast<std::uint64_t>(window->messages) : 1;
-}
-
 class PackedChannel : public MpiChannel {
  public:
   // `messages` of each direction are in flight at once.
@@ -55,7 +51,7 @@ class PackedChannel : public MpiChannel {
   }
 
   [[nodiscard]] static std::uint64_t host_memory_bytes(std::uint64_t bytes, const std::optional<Window>& window) {
-    return 2 * bytes * messages_of(window);
+    return 2 * bytes * messages_per_count(window);
   }
 
   void send(const View& view) { MpiChannel::send({pack(view), nullptr, view.bytes}); }
@@ -130,7 +126,7 @@ class VectorTransport final : public ByColumns<WithHalos<VectorChannel>> {
 class PackedTransport final : public ByColumns<HostDriven<PackedChannel>> {
   void prepare(const View& view, const std::optional<Window>& window) override {
     HostDriven::prepare(view, window);
-    channel_.reserve(view.bytes, messages_of(window));
+    channel_.reserve(view.bytes, messages_per_count(window));
   }
 };
 

@@ -38,7 +38,6 @@ struct NcclFunctions : nccl::Nccl {
 struct Way {
   bool allocates = false;
   bool registers = false;
-  bool captures = false;
 };
 
 class NcclTransport : public Transport, public Messages, public HaloExchange, public Collectives, public Stamps {
@@ -94,7 +93,7 @@ class NcclTransport : public Transport, public Messages, public HaloExchange, pu
     return "the launch of NCCL's kernels and the wait for their end";
   }
   // Events in the stream, each after an exchange or an operation: their times have a resolution of about 0.5 µs.
-  [[nodiscard]] Stamps* stamps() override { return way_.captures ? nullptr : this; }
+  [[nodiscard]] Stamps* stamps() override { return this; }
   void take() override {
     while (leads_ && ends_.size() < most_counts) ends_.push_back(gpu::Event::timed());
   }
@@ -105,7 +104,7 @@ class NcclTransport : public Transport, public Messages, public HaloExchange, pu
   }
   [[nodiscard]] Json facts() const override { return nccl::facts_of(nccl_.get()); }
   [[nodiscard]] Driver* messages() override { return this; }
-  [[nodiscard]] HaloExchange* halo() override { return way_.captures ? nullptr : this; }
+  [[nodiscard]] HaloExchange* halo() override { return this; }
   [[nodiscard]] Collectives* collectives() override { return this; }
 
   // An answer is enqueued after the message that it answers: the kernel that sends starts when all blocks of the
@@ -284,7 +283,10 @@ class NcclTransport : public Transport, public Messages, public HaloExchange, pu
 // A driver whose batches are captured before they are timed.
 class NcclGraph final : public NcclTransport {
  public:
-  NcclGraph() : NcclTransport({.allocates = true, .captures = true}) {}
+  NcclGraph() : NcclTransport({.allocates = true}) {}
+  // Events and halos are not captured.
+  [[nodiscard]] Stamps* stamps() override { return nullptr; }
+  [[nodiscard]] HaloExchange* halo() override { return nullptr; }
   [[nodiscard]] bool restarts() const override { return true; }
   [[nodiscard]] std::string keeps_place() const override { return "a CUDA graph is captured for one place"; }
   [[nodiscard]] Driver* messages() override { return &messages_; }
