@@ -329,8 +329,8 @@ def beside_nccl_tests(
     transport: str, operation: str, program: str, option: str, short: Sequence[int]
 ) -> tuple[Comparison, ...]:
     """Compare a collective of NCCL: sizes whose batches volley chooses, and 1 GiB, of which a sample would be one."""
-    name = f"{transport.replace('/', '-')}-{operation}"
-    lengths = ((name, short, ONE_LAUNCH), (f"{name}-long", (GIB,), QUEUED))
+    usual = f"{transport.replace('/', '-')}-{operation}"
+    lengths = ((usual, short, ONE_LAUNCH), (f"{usual}-long", (GIB,), QUEUED))
     return tuple(
         Comparison(
             name,

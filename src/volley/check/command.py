@@ -18,7 +18,7 @@ from volley import benchmarks
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, kept, limits, machine
 from volley.check.findings import Again, CheckFinding
-from volley.check.judged import START, CheckedHost, Judged, OfCheck, read_yardsticks, show
+from volley.check.judged import CheckedHost, Judged, OfCheck, read_yardsticks, show
 from volley.check.options import CLUSTER_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
 from volley.launch.allocation import allocation
@@ -166,8 +166,7 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
     else:
         said, learned = limits.learn(file, judged.host, judged.this, judged.times), True
         if busy:
-            said += f"\nvolley: {busy.said}: these times are longer than those of a quiet node; {busy.without}, "
-            said += f"into a new file: {judged.again.learn_anew}"
+            said += f"\nvolley: {busy.longer}; {busy.without}, into a new file: {judged.again.learn_anew}"
     print(said, file=sys.stderr)
     return learned
 
@@ -175,8 +174,7 @@ def _learn(file: Path, findings: Sequence[CheckFinding], judged: Judged) -> bool
 def _machine(check: Check, gpus: int) -> list[RunLog]:
     """Measure the layers of this machine."""
     logs: list[RunLog] = []
-    start = [f"{name}={value}" for name, *values in check.options.typed if name in START for value in values]
-    for layer in machine.layers(gpus, check.options.transport, start):
+    for layer in machine.layers(gpus, check.options.transport, check.options.typed):
         if check.stop.signal is not None:
             break
         benchmark, asked = benchmarks.read(layer.words)

@@ -36,8 +36,6 @@ from volley.run.outcome import doctor_of
 from volley.text import count, escape_controls, grouped, join_few
 
 LayerLogs = tuple[machine.Layer, Benchmark, list[RunLog]]
-START = ("--mpi", "--launcher", "--launcher-arg")
-"""Options of a check that its layers of one machine have too: the MPI that is asked about is the one that is judged."""
 
 
 class CheckedHost(Frozen, frozen=True, kw_only=True):
@@ -114,7 +112,7 @@ class Judged:
 
     def __post_init__(self) -> None:
         planned = [(log, log.run) for log in self.all_logs if log.run]
-        self.logs = [log for log, run in planned if getattr(run.plan.options, "rounds", ())]
+        self.logs = [log for log, _ in planned if log.of_all_ranks]
         """Of all ranks together."""
         self.gpus = next(filter(None, (log.gpus("before") for log, _ in planned)), ())
         runs = [*(log.run for log in self.logs if log.run), *(run for _, run in planned)]
@@ -135,11 +133,9 @@ class Judged:
 
     def _layers(self) -> Iterator[LayerLogs]:
         """Yield the layers of one machine with their launches, also those that were not possible."""
-        planned = [(log, log.run.plan) for log in self.all_logs if log.run]
-        planned = [(log, plan) for log, plan in planned if not getattr(plan.options, "rounds", ())]
+        planned = [(log, log.run.plan) for log in self.all_logs if log.run and not log.of_all_ranks]
         transports = [name for _, plan in planned for name in plan.transports]
-        start = [f"{name}={value}" for name, *values in self.again.asked if name in START for value in values]
-        for layer in machine.layers(gpus_of(self.check, self.all_logs) or 0, transports, start):
+        for layer in machine.layers(gpus_of(self.check, self.all_logs) or 0, transports, self.again.asked):
             benchmark, words = benchmarks.read(layer.words)
             sizes = [*words.points.sizes] if "--sizes" in layer.words else None
             its = benchmark.name, {*words.named_transports}, sizes

@@ -78,17 +78,17 @@ def judge_logs(logs: Sequence[RunLog], options: CheckOptions | None = None) -> i
     _refuse_several(logs)
     plans = [log.plan for log in logs if log.plan]
     check = part_of(plans[0].launch, OfCheck, "of_check") if plans else None
-    of_ranks = next((plan for plan in plans if getattr(plan.options, "rounds", ())), None)
+    of_ranks = next((log.plan for log in logs if log.of_all_ranks), None)
     given = check.asked if check else command_again.options_given(of_ranks)
     asked = _as_asked(options, given) if check else options
     typed = command_again.asked(options.typed)
     left_out = replaced(["--learn", "--learn-busy", "--expect", *(words[0] for words in typed)])
-    one = check.one_machine if check else len({rank.host for log in logs if log.run for rank in log.run.ranks}) == 1
+    hosts = dict.fromkeys(rank.host for log in logs if log.run for rank in log.run.ranks)
+    one = check.one_machine if check else len(hosts) == 1
     usual_s = machine.usual_s(gpus_of(check, logs)) if one else CLUSTER_S
     longer_s = max(usual_s, 2 * (command_again.budget_in(given) or usual_s))
     same = [words for words in given if words in typed or words[0] not in left_out]
     again = Again([*same, *(words for words in typed if words not in same)], longer_s)
-    hosts = dict.fromkeys(rank.host for log in logs if log.run for rank in log.run.ranks)
     names = [check.here.node] if check and check.here and check.here.node else [*hosts]
     yardsticks = read_yardsticks(asked, asked.job.hosts, names)
     unmeasured = [each for log in logs for each in log.unmeasured]

@@ -94,14 +94,19 @@ def usual_s(gpus: int | None) -> float:
     return MACHINE_S if gpus is None else GPUS_S + TIMES * (matrix_s(gpus) - LEAST_S)
 
 
-def layers(gpus: int, named: Sequence[str] = (), start: Sequence[str] = ()) -> list[Layer]:
+START = ("--mpi", "--launcher", "--launcher-arg")
+"""Options of a check that its layers have too: the MPI that is asked about is the one that is judged."""
+
+
+def layers(gpus: int, named: Sequence[str] = (), asked: Iterable[Sequence[str]] = ()) -> list[Layer]:
     """Return the layers of a machine with so many GPUs.
 
     Args:
         gpus: their number.
         named: the transports that the user asked for.
-        start: options that say how MPI is started.
+        asked: the options of the check.
     """
+    start = (f"{name}={value}" for name, *values in asked if name in START for value in values)
     short = ("--launches", "3", "--point-time", "0.05", *start)
     found = [
         Layer(

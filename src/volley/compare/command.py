@@ -85,8 +85,7 @@ def references(options: ReferencesOptions) -> int:
         print(f"volley: {path} is the reference {options.add}: volley compare {options.add} RECORDS")
         of_benchmark = grouped(read_runs(path, BENCHMARKS), lambda log: log.plan and log.plan.benchmark)
         if busy := next(filter(None, map(without_core, of_benchmark.values())), None):
-            how = f"measure again {busy.without}, and add that"
-            print(f"volley: {busy.said}: these times are longer than those of a quiet node; {how}", file=sys.stderr)
+            print(f"volley: {busy.longer}; measure again {busy.without}, and add that", file=sys.stderr)
         return EXIT_GOOD
     if len(options.name) > 1:
         raise UserError(f"volley references shows one reference at a time: volley references {options.name[0]}")

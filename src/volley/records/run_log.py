@@ -115,8 +115,12 @@ class RunLog:
     @property
     def of_check(self) -> bool:
         """True if ``volley check`` launched it: its plan says so, or has the rounds of a check, in older records."""
-        plan = self.plan
-        return bool(plan and (plan.launch.get("of_check") or getattr(plan.options, "rounds", ())))
+        return self.of_all_ranks or bool(self.plan and self.plan.launch.get("of_check"))
+
+    @property
+    def of_all_ranks(self) -> bool:
+        """True if it is the launch of a check in which all ranks exchange messages, in rounds."""
+        return bool(self.plan and getattr(self.plan.options, "rounds", ()))
 
     @property
     def good(self) -> bool:

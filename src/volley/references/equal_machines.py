@@ -93,6 +93,10 @@ class Busy(NamedTuple):
     without: str = "while nothing else runs here"
     """How to check without it."""
 
+    @property
+    def longer(self) -> str:
+        return f"{self.said}: these times are longer than those of a quiet node"
+
 
 def without_core(logs: Sequence[RunLog]) -> Busy | None:
     """Say why ranks were without their cores: they share them, may not use them all the time, or others used them."""
