@@ -70,7 +70,7 @@ def found(monkeypatch: pytest.MonkeyPatch, result: Preflight) -> list[Plan]:
 
 def measure(output: Path, *words: str, command: str = "pingpong") -> int:
     sizes = ("--sizes", "8") if command == "pingpong" else ()
-    if command == "pingpong" and "--launches" not in words:
+    if command == "pingpong" and not {"--launches", "--tail"} & {*words}:
         words = (*words, "--launches", "1")
     return session.measure(read_command([command, *sizes, "--force", "-o", str(output), *words]))
 
@@ -103,6 +103,25 @@ def test_nothing_is_tried_where_nothing_can_crash_or_the_ranks_have_one_gpu_unle
     measure(with_aware / "s.jsonl", "-t", "host,aware", "--share-gpu")
     measure(with_aware / "t.jsonl", "-t", "host,aware", "--hosts", "a,b")  # each may have one of its own
     assert len(asked) == 2
+
+
+def test_a_trial_that_takes_long_leaves_time_to_measure_unless_the_time_was_asked_for(
+    with_aware: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(session.time, "monotonic", lambda: time.perf_counter() + now[0])
+
+    def late(*_: object) -> Preflight:
+        now[0] += 1000.0
+        return Preflight()
+
+    monkeypatch.setattr(preflight, "between_two", late)
+    budgets_s = []
+    for words in ((), ("--budget", "9")):
+        measure(with_aware / "r.jsonl", "-t", "aware", "--tail", *words)
+        first, *_ = read_runs(with_aware / "r.jsonl", BENCHMARKS)
+        budgets_s.append(first.run.plan.budget_s if first.run else None)
+    assert budgets_s[0] > 1 > budgets_s[1]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class Path final : public Benchmark {
           if (!refused_operation(run.plan, collective, collective.whole(bytes), *candidate.entry).empty()) continue;
           run.watchdog.enter("performing " + std::string(name_of(operation)) + " on transport " + series.name);
           const auto driver = candidate.transport->collectives()->driver(collective);
-          driver->prepare(series.view, {});
+          agreed_step(group, [&] { driver->prepare(series.view, {}); });
           driver->run(series.view, 1, {});
         }
       }
@@ -103,8 +103,8 @@ class Path final : public Benchmark {
       VOLLEY_MPI(MPI_Barrier(pair.control.get()));
       if (late) std::this_thread::sleep_for(until_counted);
     };
-    series.driver->prepare(series.view, {});
-    send(1);  // connects
+    agreed_step(pair, [&] { series.driver->prepare(series.view, {}); });  // on both ranks before the first message
+    send(1);                                                              // connects
     const auto of_gpus = gpus(run.job, pair, series);
     const auto before = devices(of_gpus);
     VOLLEY_MPI(MPI_Barrier(pair.control.get()));

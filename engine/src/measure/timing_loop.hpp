@@ -123,7 +123,8 @@ class Driver {
   virtual ~Driver() = default;
 
   // Prepares for what run() repeats with this view and window, e.g. builds a datatype: run() then allocates nothing. An
-  // end that cannot throws a std::exception that says why.
+  // end that cannot throws a std::exception that says why. The caller agrees on it with the other ranks (agreed_step):
+  // the first message comes after that on all of them.
   virtual void prepare(const View&, const std::optional<Window>&) {}
 
   // What is timed: `count` round trips or, if the workload has a window, `count` windows; of other drivers, whatever

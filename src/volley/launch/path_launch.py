@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,7 +35,9 @@ class PathPlan(Frozen, frozen=True, kw_only=True):
     operation_sizes_bytes: list[Positive]
 
 
-def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> LaunchPaths | None:
+def found(
+    plan: Plan, about: About, excluded: Sequence[str], trials: Trials, most_s: float = math.inf
+) -> LaunchPaths | None:
     """Return the paths of a plan's transports that are not known by their name: those of MPI, NCCL and peer access,
     and how NCCL makes the plan's operations.
 
@@ -45,15 +48,16 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
         about: the transports of the engine.
         excluded: transports that must not be opened.
         trials: how the measured job is started.
+        most_s: the longest that a step of the job may take, in s, where that is less than a step usually may.
     """
     chosen = ("nccl", *BY_PEER_ACCESS)
     unknown = [each.name for each in about.of(plan.transports) if each.mpi or each.name in chosen]
     names = dict.fromkeys("host" if name.startswith(LIKE_HOST) else name for name in unknown)
     names = {name: None for name in names if name not in excluded and name.count("/") < 2}
-    if not names or plan.world_size > MOST_RANKS or trials.stop.signal is not None:
-        return None
     most = MOST_SIZES_HERE if trials.start.on_this_host else MOST_SIZES
     sizes = _sizes(getattr(plan.options, "sizes_bytes", USUAL_SIZES), most)
+    if not names or not sizes or plan.world_size > MOST_RANKS or trials.stop.signal is not None:
+        return None
     operations, of_operations = _operations(plan) if "nccl" in names else ([], [])
     small = msgspec.structs.replace(
         plan,
@@ -65,7 +69,7 @@ def found(plan: Plan, about: About, excluded: Sequence[str], trials: Trials) -> 
             operation_sizes_bytes=of_operations,
         ),
         budget_s=None,
-        watchdog_s=preflight.WATCHDOG_S,
+        watchdog_s=min(preflight.WATCHDOG_S, most_s),
     )
     usual = trials.start.patience
     patience = replace(usual, most_s=min(usual.most_s, max(usual.start_s, _SHORTEST_START_S)))
@@ -92,7 +96,7 @@ def _operations(plan: Plan) -> tuple[list[str], list[int]]:
 
 
 def _sizes(wanted: Sequence[int], most: int) -> list[int]:
-    """Return at most so many of the sizes, the smallest and the largest among them."""
-    sizes = sorted({min(size, LARGEST_TRIED) for size in wanted if size}) or [LARGEST_TRIED]
+    """Return at most so many of the sizes, the smallest and the largest among them; none if no message has a byte."""
+    sizes = sorted({min(size, LARGEST_TRIED) for size in wanted if size})
     step = -(-(len(sizes) - 1) // (most - 1)) or 1
-    return sorted({*sizes[::step], sizes[-1]})
+    return sorted({*sizes[::step], *sizes[-1:]})

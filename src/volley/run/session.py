@@ -60,6 +60,8 @@ from volley.run.same_cores import announced
 from volley.text import count, escape_controls, join_words, utf8
 from volley.units import format_duration
 
+TRIALS_SHARE = 1 / 3
+"""Of the time that a run has: what is tried before the first launch may use so much of it."""
 PATHS_WORTH_S = 5.0
 """A run with less time does without the launch that shows the path of messages, which takes 0.3 s on one host."""
 WORTH_SAYING_S, WORTH_ADVICE_S = 2.0, 10.0
@@ -330,10 +332,13 @@ class Session:
                 once = others if not writer.launches else None  # of several sessions the first one says it
                 for note in filter(None, (*self._notes(writer), once)):
                     progress.note(note)
+            trials_begin = time.monotonic()
             if self.tried is None:
                 self.tried = self._preflight(progress)
             if self.paths is None and self.asks_path:
                 self.paths = self._paths(progress)
+            if self.budget_s is None:  # nobody waits for an end: a trial that hangs leaves time to measure
+                begun += max(time.monotonic() - trials_begin - self.jobs.budget_s * TRIALS_SHARE, 0.0)
             for job in self.jobs.each(self.context, self.logs, lambda: time.monotonic() - begun, progress.note):
                 if self.stop.signal is not None:
                     writer.held = b""
@@ -418,7 +423,9 @@ class Session:
         from volley.launch import path_launch  # noqa: PLC0415  start-up: many runs are short
 
         trials = Trials(self.start_of(plan), self.stack, self.stop, plan.watchdog_s, progress.note)
-        return path_launch.found(plan, self.context.about, [*(self.tried.excluded if self.tried else ())], trials)
+        excluded = [*(self.tried.excluded if self.tried else ())]
+        most_s = (self.budget_s or math.inf) * TRIALS_SHARE
+        return path_launch.found(plan, self.context.about, excluded, trials, most_s)
 
     def _launch(self, plan: Plan, writer: Writer, progress: Progress) -> RunOutcome:
         """Run one job; each record goes to the file, to memory and to the progress display as it arrives."""
