@@ -101,7 +101,7 @@ class ReplayProgram:
     left_out: dict[str, float]
     """What is not replayed, as a share of the time in MPI."""
     span_s: float
-    """The time from the first call to the last."""
+    """From the first call that is replayed to the end of the last one, on the rank where that took longest."""
     on_gpus: bool
     """Some buffer is in GPU memory."""
     copied: int
@@ -222,14 +222,13 @@ class _Builder:
             all_s = sum(seconds for name, seconds in counted_s.items() if _communicates(name))
             left_out["calls that were only counted"] = max(all_s - known_s, 0.0)
         words = [self._written(rank) for rank in ranks]
-        first = min((float(each.begin_s[0]) for each in self._calls.ranks.values() if len(each.begin_s)), default=0.0)
-        last = max((float(each.end_s[-1]) for each in self._calls.ranks.values() if len(each.end_s)), default=0.0)
+        replayed = ((each.calls, each.emitted) for each in ranks if each.emitted)
         return ReplayProgram(
             [*map(len, words), *chain.from_iterable(words)],
             list(self._names),
             {name: (len(those), float(np.median(those))) for name, those in recorded_s.items()},
             {name: seconds / sum(counted_s.values()) for name, seconds in left_out.items() if seconds},
-            last - first,
+            max(float(calls.end_s[numbers[-1]] - calls.begin_s[numbers[0]]) for calls, numbers in replayed),
             self._on_gpus,
             len(self._copied),
             self._counts,

@@ -44,6 +44,9 @@ class RecordedCalls(Frozen, frozen=True, kw_only=True):
 
     calls: Annotated[list[NonNegative], doc("of each name, by all ranks.")]
     median_s: Annotated[list[Number], doc("the median time of a call of each name.")]
+    pass_s: Annotated[
+        Seconds | None, doc("from the first call that is replayed to the end of the last one, on the slowest rank.")
+    ] = None
     left_out: Annotated[dict[str, Number], doc("what is not replayed, with its share of the time in MPI.")] = {}
     unchecked: Annotated[
         dict[str, NonNegative], doc("messages and results of collectives that are not compared, by the reason.")
@@ -120,6 +123,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     recorded = RecordedCalls(
         calls=[program.recorded[name][0] for name in program.names],
         median_s=[program.recorded[name][1] for name in program.names],
+        pass_s=program.span_s,
         left_out=program.left_out,
         unchecked=program.unchecked,
         memory=options.memory,
@@ -205,7 +209,7 @@ def _result(series: LaunchSeries) -> ReplayResult:
             call, verified = f"MPI_{name}" if name else _ONCE, not failed if result.checked else None
             result.calls.append(ReplayedCall(call, calls, recorded_s, time, len(times_s), verified, unchecked))
 
-        add("", 1, None, [point.pass_s for point in result.points])
+        add("", 1, plan.recorded.pass_s if plan.gaps else None, [point.pass_s for point in result.points])
         known = zip(plan.names, plan.recorded.calls, plan.recorded.median_s, strict=False)  # a file may say anything
         for place, (name, calls, recorded_s) in enumerate(known):
             times_s = [its for point in result.points if any(its := point.call_s[place : place + 1])]
@@ -239,8 +243,8 @@ def report(result: ReplayResult) -> Report:
         "recorded: of one run of the application, and another one may differ"
     )
     legend = "; ".join([meaning, *report_parts.bounds_legend(result.calls, series, "passes")])
-    with_gaps = bool(series.plan and series.plan.options.gaps)  # of which a pass consists mostly
-    judged = {each.call: each.time for each in (result.calls[1:] if with_gaps else result.calls[:1]) if each.time}
+    with_gaps = bool(series.plan and series.plan.options.gaps)
+    judged = {each.call: each.time for each in result.calls[: None if with_gaps else 1] if each.time}
     gaps = "with gaps" if with_gaps else "without gaps"
     memory = [_IN_MEMORY[where]] if (where := _memory(result)) in _IN_MEMORY else []
     return Report(
