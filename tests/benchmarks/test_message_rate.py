@@ -14,8 +14,11 @@ from screens import check_formats
 from the_command import Command
 from volley import benchmarks
 from volley.benchmarks.message_rate.results import MessageRatePoint, Saturation, results, saturation
+from volley.benchmarks.points import jobs as points_jobs
+from volley.launch.engine import About, TransportAbout
 from volley.records.run_log import RunLog
 from volley.report.model import Details
+from volley.run import jobs
 
 QUICK = ("--launches", "1", "--point-time", "0.01")
 
@@ -50,6 +53,35 @@ def test_every_number_of_pairs_is_measured_and_verified(volley: Command) -> None
     rows = [row for row in csv.DictReader(io.StringIO(done.out)) if row["transport"] == "host"]
     found = [(int(row["size_bytes"]), int(row["pairs"])) for row in rows if row["verified"] == "yes"]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "gpus", "ranks"),
+    [
+        ([], 2, 8),
+        (["-t", "host"], 2, 8),
+        (["-t", "host,aware"], 2, 2),
+        (["-t", "aware"], 5, 4),
+        (["-t", "aware", "--share-gpu"], 2, 8),
+        (["-t", "aware"], 0, 8),
+        (["-t", "aware", "--ranks", "6"], 2, 6),
+    ],
+)
+def test_there_is_a_rank_for_each_gpu_that_is_needed(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], gpus: int, ranks: int
+) -> None:
+    """Also with a budget, where nothing can be measured."""
+    for module in (jobs, points_jobs):
+        monkeypatch.setattr(module, "gpu_count", lambda: gpus)
+    monkeypatch.setattr(points_jobs, "cores", lambda: 9)
+    names = (("host", "host"), ("aware", "device"))
+    about = About(
+        cuda_built="13.0",
+        transports=tuple(TransportAbout(name=name, summary="", mpi=True, memory=memory) for name, memory in names),
+    )
+    benchmark, options = benchmarks.read(["message-rate", "--budget", "5", *words])
+    described = benchmark.jobs(options, jobs.JobContext(about))
+    assert described.planned[0].plan.world_size == ranks
 
 
 def test_fixed_sampling_measures_one_batch_and_one_sender_alone_takes_as_long_as_all(volley: Command) -> None:

@@ -451,7 +451,7 @@ def _point_time_s(plan: Plan, part_s: float, context: JobContext, forecast: Call
         return measures_in_s(Job(msgspec.structs.replace(plan, sampling=sampling, budget_s=None)), context, forecast)
 
     low_s, high_s = whole_s(SHORTEST_POINT_S), whole_s(POINT_TIME_S)
-    if part_s >= high_s:
+    if part_s >= high_s or low_s == high_s:  # nothing that this machine has is timed
         return POINT_TIME_S
     share = max(part_s - low_s, 0.0) / (high_s - low_s)
     return float(f"{SHORTEST_POINT_S + share * (POINT_TIME_S - SHORTEST_POINT_S):.2g}")

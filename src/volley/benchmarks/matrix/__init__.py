@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from volley.benchmarks.points import PointOptions, TransportOptions, WindowOptions
+from volley.benchmarks.points import USUAL_RANKS, PointOptions, TransportOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, flag, group, option
 from volley.command.options import (
@@ -153,7 +153,7 @@ class MatrixOptions(TransportOptions, SampledOptions):
     job: JobOptions = group(
         JobOptions,
         without=("launches",),
-        ranks={"shown": "the allocation's, one for each host of --hosts, or one for each core up to 8"},
+        ranks={"shown": f"the allocation's, one for each host of --hosts, or {USUAL_RANKS}"},
         gpus={
             "shown": "all that CUDA shows, or one for each rank",
             "help": "GPUs of the matrix, or of the ranks in their order.",

@@ -20,9 +20,9 @@ from volley.benchmarks.matrix.records import (
 )
 from volley.benchmarks.matrix.results import results
 from volley.benchmarks.matrix.slow_pairs import Pair, in_turn
-from volley.benchmarks.points import MAX_USUAL_RANKS
+from volley.benchmarks.points.jobs import usual_ranks
 from volley.errors import MachineError, UserError
-from volley.launch.launchers import PAIR, cores
+from volley.launch.launchers import PAIR
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.transports import HOST_RATE_BPS, through_host
 from volley.records.plan import Plan
@@ -43,7 +43,7 @@ in this time.  On two cores a visit with windows of 64 messages of 1 MiB took 0.
 
 
 def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
-    usual = max(context.ranks_given or len(options.job.hosts) or min(cores(), MAX_USUAL_RANKS), PAIR)
+    usual = max(context.ranks_given or len(options.job.hosts) or usual_ranks(options, context), PAIR)
     ranks = count_ranks(options.job, context, usual=usual)
     if ranks < PAIR:
         raise UserError(f"a matrix needs at least {PAIR} ranks, not {ranks}: write --ranks {PAIR} or more")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.points import PointOptions, SweepOptions, WindowOptions
+from volley.benchmarks.points import USUAL_RANKS, PointOptions, SweepOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
@@ -52,7 +52,7 @@ class MessageRateOptions(SweepOptions):
     )
     windows: WindowOptions = group(WindowOptions, without=("direction",))
     sampling: SamplingOptions = group(SamplingOptions, without=("tail",))
-    job: JobOptions = group(JobOptions, ranks={"shown": "the allocation's, or a rank for each core, at most 8"})
+    job: JobOptions = group(JobOptions, ranks={"shown": f"the allocation's, or {USUAL_RANKS}"})
     output: OutputOptions = output_group()
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from volley.benchmarks.message_rate import MessageRateOptions
 from volley.benchmarks.message_rate.results import MessageRatePlan
-from volley.benchmarks.points import MAX_USUAL_RANKS
-from volley.benchmarks.points.jobs import sweep
+from volley.benchmarks.points.jobs import sweep, usual_ranks
 from volley.errors import UserError
-from volley.launch.launchers import PAIR, cores
+from volley.launch.launchers import PAIR
 from volley.machine.transports import have_threads, without_fault
 from volley.run.jobs import JobContext, Jobs, count_ranks
 from volley.text import count, join_words
 
 
 def jobs(options: MessageRateOptions, context: JobContext) -> Jobs:
-    usual = context.ranks_given or min(cores(), MAX_USUAL_RANKS) // PAIR * PAIR
+    usual = context.ranks_given or usual_ranks(options, context) // PAIR * PAIR
     few = have_threads(options.named_transports)  # a pair whose ranks have all cores
     ranks = count_ranks(options.job, context, usual=PAIR if few else max(usual, PAIR))
     pattern = options.pattern

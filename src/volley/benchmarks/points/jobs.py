@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.points import REDUCING, SENDING, SweepOptions
+from volley.benchmarks.points import REDUCING, SENDING, SweepOptions, TransportOptions
 from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import ResultSeries, results, times
 from volley.command.options import JobOptions
 from volley.errors import UserError
-from volley.launch.launchers import PAIR
+from volley.launch.launchers import PAIR, cores
+from volley.machine.nvidia_driver import gpu_count
 from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import Transport
@@ -49,6 +50,13 @@ def sweep(
     if plan.sampling.mode == "fixed" and getattr(part, "cold_cache", False):
         raise UserError("--cold-cache is for adaptive sampling: leave out --warmup and --iterations")
     return repeated(plan, options, context, estimates, forecast or PointForecast)
+
+
+def usual_ranks(options: TransportOptions, context: JobContext) -> int:
+    """Return the default number of ranks of one machine, which ``USUAL_RANKS`` says."""
+    ranks = min(cores(), 8)
+    on_gpus = any(each.memory == "device" for each in context.about.of(options.named_transports))
+    return min(ranks, gpu_count()) if on_gpus and context.sees_gpus and not options.job.share_gpu else ranks
 
 
 def count_ranks_of_collective(job: JobOptions, context: JobContext, operations: Sequence[str]) -> int:
