@@ -240,6 +240,7 @@ THOUSAND = [number * 1e-6 for number in range(1, 1001)]
 VARYING = (1.0, 1.4, 0.9, 1.2, 1.1, 1.3)
 FIVE = ["host", "staged/pageable", "staged/pipelined", "aware", "peer"]
 INTERRUPTED = [1e-6 + 1e-9 * (number % 7) for number in range(40)] + [1e-4] * 6
+TWO_SIZES = [pingpong(SAMPLES), pingpong(SAMPLES, 64)]
 NOT_EVERY = [log(pingpong(DRIFTING)), log(pingpong(DRIFTING), pingpong(INTERRUPTED, 64))]
 
 ONLY_MPI = pingpong(
@@ -296,7 +297,11 @@ NOTES = {
     "without-its-first-record": [changed(log(pingpong(SAMPLES)), run=None, problems=UNREADABLE)],
     "stopped": [changed(log(pingpong(SAMPLES)), end=End(status="stopped", reason="asked to", elapsed_s=1.0))],
     "ended-early": [changed(log(pingpong(SAMPLES)), end=End(status="failed", reason="an exception", elapsed_s=1.0))],
-    "second-launch-aborted": [changed(log(pingpong(SAMPLES)), **({"end": None} if n == 2 else {})) for n in (1, 2, 3)],
+    "second-launch-aborted": [
+        log(*TWO_SIZES),
+        changed(log(TWO_SIZES[0]), end=None),
+        log(*TWO_SIZES),
+    ],
     "not-verified": [log(pingpong(SAMPLES, messages_verified=0), the_plan=plan(verify=False))],
     "just-above-the-limit": [log(pingpong([1e-6 * f] * 6), the_plan=SHORT) for f in [0.98996, 1.01004] * 6],
     "two-launches": [log(pingpong([1e-6, 1.1e-6])), log(pingpong([1.2e-6, 1.3e-6]))],

@@ -55,7 +55,7 @@ class PointWarning:
     limit; ``few``: half width of
     the CI of the minimum number of samples of a single launch; ``drift``: change from the first to the last third, in
     the launch with the largest; ``outliers``: fraction of the samples, in the launch with the most; ``partly``: number
-    of launches without the point.  All but the last are fractions."""
+    of launches that ended without the point.  All but the last are fractions."""
     launches: int = 0
     """``drift``, ``outliers``: the number of launches with it."""
 
@@ -190,8 +190,9 @@ class PointResult:
             shares = [share for times in launches if (share := outliers(times) / len(times)) > OUTLIERS_WORTH]
             if shares and len(shares) >= LAUNCHES_WORTH * len(launches):
                 found.append(PointWarning("outliers", max(shares), len(shares)))
-        if time and self.launches < len(self.series.logs):
-            found.append(PointWarning("partly", len(self.series.logs) - self.launches))
+        ended = {number for number, log in enumerate(self.series.logs, start=1) if log.end}  # others are INCOMPLETE
+        if time and (without := ended - self.measured.keys()):
+            found.append(PointWarning("partly", len(without)))
         return tuple(found)
 
     @cached_property
