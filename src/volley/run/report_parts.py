@@ -295,11 +295,12 @@ def _points(logs: Iterable[RunLog]) -> str:
 def _ended_early(log: RunLog) -> str:
     """Return how a launch ended early; nothing of one that did not, or has not ended."""
     if log.end is None:
-        said = log.times.failed.removeprefix("the run was aborted: ") if log.times else ""
+        said = log.times.failed.removeprefix("the run was aborted: ") if log.times and not log.why_is_told else ""
         return "" if log.running else f"{_ABORTED}{f': {said}' if said else ''}"
     why = f": {log.end.reason}" if log.end.reason else ""
-    stopped = "was stopped before the last point" if log.end.status == "stopped" else "ended early" if why else ""
-    return stopped + why
+    if log.end.status == "stopped":
+        return f"was stopped before the last point{why}"
+    return f"ended early{'' if log.why_is_told else why}" if why else ""
 
 
 def _not_measured(series: LaunchSeries, measured: Collection[str]) -> Iterator[str]:

@@ -152,6 +152,8 @@ def time_note(sessions: Sequence[Session]) -> str | None:
 def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: Writer) -> int:
     chosen = sessions[-1].options.output
     logs = [log for session in sessions for log in session.logs]
+    for log in logs:
+        log.why_is_told = True
     count_missing(logs)
     try:
         # Of a run that was stopped before anything was measured there is nothing to show.
