@@ -20,7 +20,6 @@ from volley.statistics.launches import of_observations
 def tool() -> ModuleType:
     """bench/coverage.py, under a name that no installed package has."""
     spec = importlib.util.spec_from_file_location("bench_coverage", Path(__file__).parents[1] / "coverage.py")
-    assert spec
     assert spec.loader
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

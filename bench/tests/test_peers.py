@@ -23,6 +23,7 @@ from peers.table import PROGRAMS, TABLE, Asked, Comparison, Row, of, rate, total
 from programs import BenchError, Starter, account, read_starter
 
 from example_records import golden, log, pingpong, run, stream
+from the_command import program
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.results import solutions
 from volley.records.records_file import read_runs
@@ -220,14 +221,6 @@ def test_own_records_are_figures() -> None:
 # ------------------------------------------------------------------------------------------ launching
 
 
-def program(folder: Path, name: str, script: str) -> str:
-    """A program of a few lines of shell."""
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
-    path.chmod(0o755)
-    return name
-
-
 def here(folder: Path) -> Place:
     return Place(folder, Starter({"EXAMPLE_OF_LAUNCHER": "1"}, ("env",), ("unused",)), run())
 
@@ -237,7 +230,7 @@ def alone(name: str) -> Command:
 
 
 def test_a_program_is_launched_and_read(tmp_path: Path) -> None:
-    name = program(tmp_path, "good", f'[ "$1" = --word ] && cat <<"E"\n{TUTORIAL}E\n')
+    name = program(tmp_path / "good", f'[ "$1" = --word ] && cat <<"E"\n{TUTORIAL}E\n').name
     outcome = here(tmp_path).launch(alone(name))
     assert outcome.reason is None
     assert outcome.reading.figures["8"] == 12.5e-6
@@ -246,14 +239,14 @@ def test_a_program_is_launched_and_read(tmp_path: Path) -> None:
 
 def test_ranks_get_the_launchers_words_and_the_engines_cores(tmp_path: Path) -> None:
     words = 'printf \'{"launched": %s, "core": %s}\' "$EXAMPLE_OF_LAUNCHER" "$(taskset -cp $$ | sed "s/.*: //")"'
-    name = program(tmp_path, "ranked", words)
+    name = program(tmp_path / "ranked", words).name
     place = Place(tmp_path, Starter({"EXAMPLE_OF_LAUNCHER": "7"}, ("env", "PMI_RANK=0"), ("unused",)), run())
     assert place.launch(Command("key", name, "", readers.copy_engine)).reading.figures == {"launched": 7, "core": 0}
 
 
 def test_variables_of_a_command_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EXAMPLE", "1")
-    name = program(tmp_path, "ranked", 'printf \'{"example": %s}\' "$EXAMPLE"')
+    name = program(tmp_path / "ranked", 'printf \'{"example": %s}\' "$EXAMPLE"').name
     stand_in = tmp_path / "stand_in.py"
     stand_in.write_text("import os, sys; sys.exit('volley: example ' + os.environ['EXAMPLE'])", "utf-8")
     monkeypatch.setattr(commands, "VOLLEY", (sys.executable, str(stand_in)))
@@ -267,13 +260,13 @@ def test_variables_of_a_command_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_ranks_without_a_binding_run_on_any_core(tmp_path: Path) -> None:
-    name = program(tmp_path, "ranked", 'printf \'{"cores": %s}\' "$(nproc)"')
+    name = program(tmp_path / "ranked", 'printf \'{"cores": %s}\' "$(nproc)"').name
     unbound = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "unbound"))
     assert unbound.reading.figures == {"cores": len(os.sched_getaffinity(0))}
 
 
 def test_a_program_on_cores_is_told_them(tmp_path: Path) -> None:
-    name = program(tmp_path, "cores", 'printf \'{"first": %s, "second": %s}\' "$1" "$2"')
+    name = program(tmp_path / "cores", 'printf \'{"first": %s, "second": %s}\' "$1" "$2"').name
     outcome = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "on cores"))
     assert outcome.reading.figures == {"first": 0, "second": 1}
 
@@ -289,29 +282,28 @@ def test_a_program_on_cores_is_told_them(tmp_path: Path) -> None:
 )
 def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, reason: str) -> None:
     monkeypatch.setattr(commands, "LAUNCH_TIMEOUT_S", 0.3 if "sleep" in script else 60)
-    outcome = here(tmp_path).launch(alone(program(tmp_path, "program", script)))
+    outcome = here(tmp_path).launch(alone(program(tmp_path / "program", script).name))
     assert outcome.reason == reason
     assert outcome.reading.figures == {}
 
 
 def test_the_time_of_the_work_begins_with_its_first_line(tmp_path: Path) -> None:
-    name = program(tmp_path, "works", 'sleep 0.3; echo "Work"; sleep 0.1; echo \'{"first": 1}\'')
+    name = program(tmp_path / "works", 'sleep 0.3; echo "Work"; sleep 0.1; echo \'{"first": 1}\'').name
     outcome = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "alone", begins="Work"))
     assert outcome.reading.figures["first"] == 1
     assert 0 < outcome.reading.figures["work s"] <= outcome.wall_s - 0.3
 
 
 def test_figures_before_a_crash_count(tmp_path: Path) -> None:
-    name = program(tmp_path, "crash", f"cat <<'E'\n{TUTORIAL}E\nkill -ABRT $$")
+    name = program(tmp_path / "crash", f"cat <<'E'\n{TUTORIAL}E\nkill -ABRT $$").name
     outcome = here(tmp_path).launch(alone(name))
     assert outcome.reason == "it ended by SIGABRT"
     assert set(outcome.reading.figures) == {"8", "16"}
 
 
 def test_an_output_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    name = program(tmp_path, "odd", 'echo \'{"copy 8": "fast"}\'')
+    name = program(tmp_path / "odd", 'echo \'{"copy 8": "fast"}\'').name
     outcome = here(tmp_path).launch(Command("key", name, "", readers.copy_engine, "alone"))
-    assert outcome.reason is not None
     assert outcome.reason.startswith("its output: ")
 
 
@@ -495,7 +487,6 @@ def test_a_row_is_the_median_of_ratios_over_rounds_of_all_sessions() -> None:
         Session(machine(), launches([(2.00, 2.0), (2.02, 2.0), (1.98, 2.0)])),
     ]
     found = page.seen(ROW, PAIR, both)
-    assert found.value is not None
     assert (found.value.count, found.value.kind) == (6, "ci")
     assert (found.value.low, found.value.median, found.value.high) == pytest.approx((0.99, 1.0, 1.01))
     assert page.line(ROW, found).endswith("| ≤ 1.02 | 1.495 s | 1.500 s | 1.000 × (0.9900–1.010) | 6 | yes |")

@@ -221,7 +221,6 @@ def test_a_section_with_slow_pairs_is_measured_again_in_the_opposite_order(lasts
     slow = with_rows("uni", slow={(0, 2): 1.2})
     first = made.log(4, ["uni", "load"], changed={"uni": made.rows("uni", devices(4), slow={(0, 2): 1.2})})
     again = next_gpu_job([first], math.inf)
-    assert again
     assert (again.plan.options.sections, again.plan.options.gpus) == (["uni"], [3, 2, 1, 0])
     logs = [first, slow if lasts else with_rows("uni", slow={(0, 2): 0.98})]
     assert next_gpu_job(logs, math.inf) is None

@@ -157,7 +157,6 @@ def other_threads() -> list[RunLog]:
 
 def test_machines_and_software_are_not_mixed() -> None:
     def of(log: RunLog, **changes: object) -> RunLog:
-        assert log.run
         log.run = msgspec.structs.replace(log.run, **changes)
         return log
 
@@ -190,7 +189,6 @@ def on_devices(exchange_s: float, pack_s: float, second: float, name: str) -> Ru
 
 
 def not_verified(log: RunLog) -> RunLog:
-    assert log.run
     log.run = msgspec.structs.replace(log.run, plan=msgspec.structs.replace(log.run.plan, verify=False))
     return log
 

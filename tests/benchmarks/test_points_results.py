@@ -314,7 +314,6 @@ def test_tables_keep_what_cannot_be_compared_apart() -> None:
 def test_a_step_of_the_clock_does_not_change_how_long_launches_took() -> None:
     logs = [log(pingpong(SIX)) for _ in range(3)]
     for number, (one, start) in enumerate(zip(logs, ("03:04:05", "03:04:20", "05:03:35"), strict=True), start=1):
-        assert one.run
         one.number, one.run = number, replace(one.run, started_at=f"2026-01-02T{start}Z")
         one.times = LaunchTimes(exit_s=14.0, gap_s=1.0 if number > 1 else None)
     assert series_of(logs)[0].span_s == 44.0
@@ -324,8 +323,6 @@ def test_a_series_says_how_long_its_launches_took() -> None:
     starts = ("2026-01-02T03:04:05Z", "2026-01-02T03:04:20Z")
     logs = [log(pingpong(SIX)) for _ in starts]
     for one, start in zip(logs, starts, strict=True):
-        assert one.run
-        assert one.end
         one.run, one.end = replace(one.run, started_at=start), replace(one.end, elapsed_s=1.5)
     (series,) = series_of(logs)
     assert series.span_s == 16.5

@@ -55,7 +55,6 @@ def changed(one: RunLog, **facts: Any) -> RunLog:
         if name not in {f"run_{each}" for each in of_run}:
             setattr(one, name, value)
     if of_run:
-        assert one.run
         one.run = replace(one.run, **of_run)
     return one
 

@@ -44,7 +44,6 @@ def again(logs: list[RunLog], slow: dict[tuple[int, int], float]) -> RunLog:
         ]
     ]
     log = matrix_log(4, [row for row in found if row.medians])
-    assert log.run is not None
     log.run = msgspec.structs.replace(log.run, plan=asked)
     return log
 
@@ -152,7 +151,6 @@ def test_all_pairs_are_named_that_a_table_shows_as_slow() -> None:
 def kind_of(*placed: Rank) -> str:
     """The kind of the pair of two ranks."""
     log = matrix_log(2, rows(2))
-    assert log.run is not None
     log.run = msgspec.structs.replace(log.run, ranks=list(placed))
     return cases(log)[0].kinds.kind((0, 1))
 

@@ -129,7 +129,6 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
     assert "good-node" not in judged_gpus(gpu_log())[0].said, "no launch is a reference for itself"
     other = gpu_log()
-    assert other.run is not None
     other.run = msgspec.structs.replace(other.run, started_at="2026-01-01T00:00:00Z")
     (finding,) = judged_gpus(other)
     assert (finding.status, finding.evidence) == ("PASS", "reference")
@@ -160,7 +159,6 @@ def test_a_link_that_is_down_and_errors_during_the_check() -> None:
 @pytest.mark.parametrize(("errors", "verdicts"), [(99, []), (101, ["UNDECIDED"])])
 def test_corrected_errors_are_judged_by_their_rate(errors: int, verdicts: list[str]) -> None:
     log = gpu_log()
-    assert log.end
     log.end = msgspec.structs.replace(log.end, elapsed_s=2.0)
     for place, count in enumerate((3, 3 + 2 * errors)):
         change_gpu(log, place, nvlink_errors={"CRC of data": count})
@@ -224,7 +222,6 @@ def test_what_is_not_judged_says_what_is_correct_and_what_would_judge_it() -> No
     """The layers of processors of which nothing is published."""
     logs = host_logs()
     for log in logs:
-        assert log.run
         log.run = msgspec.structs.replace(
             log.run, ranks=[msgspec.structs.replace(each, cpu="X") for each in log.run.ranks]
         )
@@ -250,7 +247,6 @@ def test_ranks_that_had_no_core_are_seen_in_kept_records(name: str, busy: bool) 
     of_cores = [log for log in logs if log.run and log.run.plan.transports == ["host"]]
     assert {bool(without_core([log])) for log in of_cores} == {busy}
     for log in of_cores:  # a rank that sleeps needs no core
-        assert log.end
         asleep = [msgspec.structs.replace(each, cpu_s=0.0, voluntary_switches=10**6) for each in log.end.usage]
         log.end = msgspec.structs.replace(log.end, usage=asleep)
     assert not without_core(of_cores)
@@ -277,7 +273,6 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     assert (status(), judged().without_core) == ("FAIL", None)
     assert command._learn(tmp_path / "quiet", good, judged())
     for log in logs:
-        assert log.end
         usage = [msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4) for each in log.end.usage]
         log.end = msgspec.structs.replace(log.end, usage=usage)
     why = "others used these cores (rank 0 had its core for 25 % of the time)"
@@ -294,8 +289,6 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     assert f"{said}{AGAIN.learn_anew}\n" in capsys.readouterr().err
     # Fewer CPUs than ranks are no fault of others, and no quiet machine helps.
     first = logs[0]
-    assert first.run
-    assert first.settings
     for why, quota_cpus, cores, how in (
         ("the control group on vm allows 1.50 CPUs and the ranks use 2", 1.5, (0, 1), "with a higher quota"),
         ("2 ranks share 1 CPU", None, (0, 0), "with a CPU for each rank"),

@@ -399,7 +399,6 @@ def test_cores_of_a_node_differ_in_what_the_system_does_on_them() -> None:
 def test_the_records_of_a_cluster() -> None:
     log = matrix_log(4, rows(4))
     judged = cluster.Measured(ClusterMap(), 60.0).judgements([log])
-    assert log.run is not None
     found = list(of_cluster(judged, Names(log.run.ranks, ClusterMap()), {}, Again()))
     assert [each.layer for each in found] == ["latency, 8 B, host"]
     assert found[0].status == "UNDECIDED", "three visits of a rank say too little"

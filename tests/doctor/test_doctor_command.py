@@ -12,7 +12,7 @@ import pytest
 
 from machine_facts import MACHINES, kept
 from screens import check_screen
-from the_command import BUSY, Command
+from the_command import BUSY, Command, program
 from volley import cli
 from volley.doctor.checks import CHECKS, diagnose
 from volley.doctor.findings import Diagnosis
@@ -153,9 +153,7 @@ def test_inside_a_launcher_kept_facts_are_judged_once(volley: Command) -> None:
 def test_a_library_of_mpi_that_does_not_load_is_the_one_finding(volley: Command, tmp_path: Path) -> None:
     """What the engine was built with is known all the same."""
     for name in ("bin/mpirun", "bin/orted", "lib/libmpi.so.40"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path / name)
     facts = f.decode(volley("doctor", "--mpi", str(tmp_path), "--capture", "-").out.encode(), "facts")
     (finding,) = (each for each in diagnose(facts).findings if each.status == "broken")
     assert (finding.check, finding.remedy.partition(";")[0]) == (

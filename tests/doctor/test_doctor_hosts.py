@@ -20,6 +20,7 @@ import pytest
 from doctor_states import AROUND, GOOD, MLX5, RANKS, RDMA, STATES, failed
 from doctor_states import hosts as between
 from machine_facts import changed
+from the_command import program
 from volley.command.option_values import hosts as read_hosts
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
@@ -29,7 +30,7 @@ from volley.launch.this_host import is_this_host
 from volley.machine.job_facts import HostFacts
 from volley.machine.variables import misspelt, names_no_device, port_range, without_single_copy
 
-SSH = """#!/bin/sh
+SSH = """
 while [ $# -gt 0 ]; do case $1 in -*) shift ;; *) break ;; esac; done
 name=$1; shift
 case $name in
@@ -43,8 +44,7 @@ exec /bin/sh -c "$*"
 
 @pytest.fixture
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ssh").write_text(SSH)
-    (tmp_path / "ssh").chmod(0o755)
+    program(tmp_path / "ssh", SSH)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
@@ -213,7 +213,6 @@ SAID = {
 def test_the_remedy_fits_what_was_said(said: str) -> None:
     facts = changed(GOOD, **STATES["a host that does not answer"])
     document = facts.hosts.value
-    assert document
     broken = [each if each.name != "b" else HostFacts(name="b", error=said) for each in document.hosts]
     memory = {"SLURM_MEM_PER_CPU": "1", "SLURM_MEM_PER_NODE": "2"}
     facts = changed(facts, hosts={"hosts": [msgspec.to_builtins(each) for each in broken]}, environment=memory)

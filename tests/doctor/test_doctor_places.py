@@ -138,7 +138,6 @@ def test_a_remedy_inside_a_container_leaves_the_host_to_its_administrator(remedi
     wrong = []
     for name, facts, _, remedy in remedies:
         known = facts.system.value
-        assert known
         pattern = HOST if known.container else WINDOWS if "microsoft" in known.kernel else None
         found = pattern.search(remedy) if pattern else None
         if found and "on the host" not in remedy[: found.start()]:

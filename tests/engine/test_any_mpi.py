@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from installations import wheel_of_mpi
-from the_command import FEW, Command, finish_with
+from the_command import FEW, Command, finish_with, program
 from volley.benchmarks.pair.results import PingPong
 from volley.machine.mpi_choice import choose_mpi
 from volley.records.launch_series import series_of
@@ -185,13 +185,10 @@ def test_a_32_bit_library_is_refused(volley: Command, library: Path) -> None:
 def test_an_mpi_without_one_sided_calls_lacks_only_these_transports(volley: Command, tmp_path: Path) -> None:
     """The library of this environment with the name of a function blotted out, and a launcher beside it."""
     real = choose_mpi("", os.environ)
-    library, mpirun = tmp_path / "mpi/lib" / Path(real.library).name, tmp_path / "mpi/bin/mpirun"
-    for path in (library, mpirun):
-        path.parent.mkdir(parents=True)
+    library = tmp_path / "mpi/lib" / Path(real.library).name
+    library.parent.mkdir(parents=True)
     library.write_bytes(Path(real.library).read_bytes().replace(b"MPI_Win_create\0", b"MPI_Win_creat_\0"))
-    mpirun.write_text(f'#!/bin/sh\nexec {real.launcher} "$@"\n')
-    mpirun.chmod(0o755)
-    mpirun.with_name("prterun").touch()
+    program(tmp_path / "mpi/bin/mpirun", f'exec {real.launcher} "$@"').with_name("prterun").touch()
     folder = Path(real.library).parent
     words = ("--transport", "host,host/put", *FEW, *ONCE, "--mpi", str(library))
     done = volley("pingpong", *words, LD_LIBRARY_PATH=f"{folder}:{folder}/openmpi")

@@ -23,7 +23,6 @@ def test_every_transport_in_host_memory_is_sound_and_every_fault_is_found(volley
     (log,) = done.records
     (large,) = volley("pingpong", *COLD, "-t", "host,host+swap", "--sizes", "40Mi").records
     assert done.code == 1
-    assert log.run is not None
     assert log.run.plan.options.cold_cache
     statuses = {(point.transport, point.status) for point in log.of(PointRecord)}
     assert statuses == {*((name, "ok") for name in sound), *((name, "failed") for name in faulty)}

@@ -87,7 +87,6 @@ def test_messages_over_the_loopback_are_counted_and_found(monkeypatch: pytest.Mo
     assert (longest.over(), longest.library, longest.protocol) == ("lo", "Open MPI ob1", "tcp")
     assert longest.counted == pytest.approx(1.0, abs=0.05)
     slow = fallback(longest, {"OMPI_MCA_btl": "tcp,self"}, "4 MiB")
-    assert slow
     assert list(slow.unset) == ["OMPI_MCA_btl"]
 
 
@@ -135,7 +134,6 @@ def test_bytes_that_go_through_the_host_are_counted_and_found(transport: str, mo
     print(path)
     assert path.kind in {"memory of the host", "TCP"}
     slow = fallback(path, TO_HOST, "4 MiB")
-    assert slow
     assert slow.unset
     if path.counted is None:
         pytest.skip("this GPU does not count the bytes of PCIe")

@@ -51,8 +51,6 @@ def test_every_fault_is_found_with_threads(volley: Command, engine: Path) -> Non
 def test_each_thread_has_a_core_of_its_own_or_the_reason_says_how_many_there_are(volley: Command) -> None:
     done = volley("message-rate", "-t", "host,threads", *QUICK, "--launches", "1")
     (log,) = done.records
-    assert log.run is not None
-    assert log.run.mpi is not None
     assert log.run.mpi.thread_multiple
     assert "MPI_THREAD_MULTIPLE" in done.out
     here, other = (set(rank.cores) for rank in log.run.ranks)
@@ -74,7 +72,6 @@ def test_each_thread_has_a_core_of_its_own_or_the_reason_says_how_many_there_are
 def test_other_runs_do_not_ask_for_threads(volley: Command) -> None:
     done = volley("pingpong", "-t", "host", *FEW)
     (log,) = done.records
-    assert log.run is not None
     assert log.run.mpi is not None
     assert "MPI_THREAD_MULTIPLE" not in done.out
     if "Open MPI" in log.run.mpi.library:  # it gives what is asked for, and others may give more
@@ -86,8 +83,6 @@ def test_an_mpi_that_threads_may_not_call_is_a_reason(volley: Command, engine: P
     code, log = unbound(volley, engine, "pingpong", "-t", "host,threads", *FEW, options=())
     reasons = {each.transport: each.reason for each in log.transports if not each.available}
     assert code == 0
-    assert log.run is not None
-    assert log.run.mpi is not None
     if not log.run.mpi.thread_multiple:
         reason = "MPI gave this job no MPI_THREAD_MULTIPLE, with which several threads may call it"
         assert reasons == dict.fromkeys(THREADED, reason)

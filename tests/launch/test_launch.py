@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from screens import SCREENS, check_screen
-from the_command import LIMIT_S
+from the_command import LIMIT_S, program
 from volley.command import options
 from volley.errors import MachineError, UserError
 from volley.launch import launchers
@@ -137,7 +137,7 @@ def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytes
     assert launchers.home({}) == "/"
 
 
-FAR_SHELL = """#!/bin/sh
+FAR_SHELL = """
 while [ "${1#-}" != "$1" ]; do shift; done
 shift
 exec env -i PATH="$PATH" HOME="$HOME" sh -c "$*"
@@ -154,15 +154,14 @@ OWN_VARIABLES = (
 
 @pytest.mark.parametrize("hosts", [(), ("volley-a", "volley-b")])
 @pytest.mark.parametrize(
-    ("name", "program"), [("openmpi", "mpirun"), ("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.mpich")]
+    ("name", "starter"), [("openmpi", "mpirun"), ("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.mpich")]
 )
-def test_ranks_have_the_environment(name: str, program: str, hosts: tuple[str, ...], tmp_path: Path) -> None:
-    here = Path(sysconfig.get_path("scripts"), program)
-    mpiexec = here if here.exists() else shutil.which(program)
+def test_ranks_have_the_environment(name: str, starter: str, hosts: tuple[str, ...], tmp_path: Path) -> None:
+    here = Path(sysconfig.get_path("scripts"), starter)
+    mpiexec = here if here.exists() else shutil.which(starter)
     if mpiexec is None:
-        pytest.skip(f"{program} is not installed")
-    (tmp_path / "ssh").write_text(FAR_SHELL, encoding="utf-8")
-    (tmp_path / "ssh").chmod(0o755)
+        pytest.skip(f"{starter} is not installed")
+    program(tmp_path / "ssh", FAR_SHELL)
     settings = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1", "UCX_TLS": "a,b", "NCCL_SOCKET_IFNAME": "=a b;c"}
     environment = {
         **scrubbed(os.environ),

@@ -330,7 +330,6 @@ def test_a_run_that_is_cut_short_keeps_what_became_of_its_gpus(
     assert measure(gpu_machine, "staged/pinned") == 1
     assert kinds(gpu_machine) == ["run", "hardware", "transport", "launch_times", "hardware"]
     (log,) = read_runs(gpu_machine, BENCHMARKS)
-    assert log.times
     assert log.times.failed.startswith("the run was aborted: ")
     assert not log.complete
     assert not log.problems

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from the_command import program
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path
 from volley.launch.launchers import LAUNCHERS, LaunchSpec
@@ -22,9 +23,7 @@ MPICH = MpiAbout("MPICH Version:      5.0.2", "5.0", "libmpi.so.12")
 def installed(prefix: Path, launcher: str, library: str, text: str = "", beside: str = "") -> Path:
     """An MPI of two files, and another program of it."""
     for path in (prefix / "bin" / launcher, prefix / "bin" / (beside or launcher)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        path.chmod(0o755)
+        program(path, text)
     (prefix / library).parent.mkdir(parents=True, exist_ok=True)
     (prefix / library).touch()
     return prefix
@@ -132,7 +131,6 @@ def test_what_the_engine_runs_on_is_said() -> None:
 def test_files_of_a_distribution_are_found_and_strangers_are_not() -> None:
     assert mpi_choice.installed_file("no-such-distribution", "bin/mpirun") is None
     found = mpi_choice.installed_file("pytest", "bin/pytest")
-    assert found is not None
     assert Path(found).is_file()
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from the_command import program
 from volley.check import findings
 from volley.check.findings import CheckFinding
 
@@ -27,12 +28,6 @@ NHC = ROOT / "integrations/nhc/volley.nhc"
 EVIL = "$(touch evil) `touch evil`"
 
 
-def program(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
 def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"HOME": str(folder), "PATH": f"{folder}:{os.environ['PATH']}"} | variables
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -40,9 +35,9 @@ def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize(("code", "drains"), [(0, False), (1, True), (3, False), (4, False), (127, False)])
 def test_slurm_and_nhc_follow_the_exit_code(tmp_path: Path, code: int, drains: bool) -> None:
-    program(tmp_path, "volley", f"echo 'FAIL {EVIL}'\nexit {code}")
-    program(tmp_path, "scontrol", 'echo "$@" >> asked')
-    program(tmp_path, "squeue", '[ -z "$SLURM_JOB_ID" ] || echo 7')
+    program(tmp_path / "volley", f"echo 'FAIL {EVIL}'\nexit {code}")
+    program(tmp_path / "scontrol", 'echo "$@" >> asked')
+    program(tmp_path / "squeue", '[ -z "$SLURM_JOB_ID" ] || echo 7')
     assert run(tmp_path, str(PROLOG), SLURMD_NODENAME="cn1", SLURM_JOB_ID="7").returncode == drains
     asked = tmp_path / "asked"
     assert asked.exists() == drains
@@ -55,8 +50,8 @@ def test_slurm_and_nhc_follow_the_exit_code(tmp_path: Path, code: int, drains: b
 
 
 def test_a_node_where_others_compute_is_not_checked(tmp_path: Path) -> None:
-    program(tmp_path, "volley", "touch checked; exit 1")
-    program(tmp_path, "squeue", "echo 7; echo 8")
+    program(tmp_path / "volley", "touch checked; exit 1")
+    program(tmp_path / "squeue", "echo 7; echo 8")
     assert run(tmp_path, str(PROLOG), SLURMD_NODENAME="cn1", SLURM_JOB_ID="7").returncode == 0
     nhc = 'log() { echo "$@"; }; die() { shift; echo "$@"; }; . "$0"; check_volley'
     done = run(tmp_path, "bash", "-c", nhc, str(NHC))
@@ -65,7 +60,7 @@ def test_a_node_where_others_compute_is_not_checked(tmp_path: Path) -> None:
 
 
 def test_only_nodes_that_failed_themselves_are_drained(tmp_path: Path) -> None:
-    program(tmp_path, "scontrol", 'echo "$@" >> asked')
+    program(tmp_path / "scontrol", 'echo "$@" >> asked')
     found = [
         CheckFinding(status="FAIL", layer="bandwidth", said=f"slow {EVIL}", nodes=("cn1",), drain=True),
         CheckFinding(status="FAIL", layer="bandwidth", said="a link", nodes=("cn2", "cn3")),
@@ -100,7 +95,7 @@ def test_reframe_reads_verdict_and_numbers(tmp_path: Path) -> None:
     rows = [row, {"size_bytes": 1 << 20, "status": "ok", "bandwidth_Bps": 1e9}]
     (tmp_path / "check").write_text(json.dumps({"exit_code": 0, "findings": []}))
     (tmp_path / "pingpong").write_text(json.dumps({"series": [{"data": rows}]}))
-    program(tmp_path, "volley", f'cat "{tmp_path}/$1"')
+    program(tmp_path / "volley", f'cat "{tmp_path}/$1"')
     test = str(ROOT / "integrations/reframe/volley_check.py")
     done = run(tmp_path, "reframe", "--prefix", str(tmp_path), "--exec-policy=serial", "-c", test, "-r")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -30,7 +30,6 @@ def launch(**usage: Any) -> RunLog:
     one = log(pingpong(SAMPLES))
     facts = {"elapsed_s": 1.0, "cpu_s": 1.0, "total_ticks": 1000, "steal_ticks": 0, **usage}
     counts = dict.fromkeys(("voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"), 0)
-    assert one.end
     one.end = replace(one.end, usage=[Usage(rank=1, **{**counts, **facts})])
     return one
 
@@ -39,7 +38,6 @@ def with_threads(*shares: float, cores: Sequence[int] = (1,)) -> list[RunLog]:
     """Launches in which threads of libraries took these shares of the time on the cores of rank 1."""
     made = [launch(other_threads_cpu_s=each) for each in shares]
     for one in made:
-        assert one.run
         one.run = replace(one.run, ranks=[replace(each, library_cpus=list(cores)) for each in one.run.ranks])
     return made
 
@@ -63,7 +61,6 @@ def with_variables(variables: dict[str, str], name: str, command: Sequence[str] 
 def with_gpus(**grown: object) -> RunLog:
     """A launch on two GPUs whose counters were 0 before it."""
     one = log(pingpong(SAMPLES))
-    assert one.run
     one.run = replace(one.run, ranks=with_devices())
     errors = {"replay": 4, "CRC": 7}
     zero: dict[str, object] = {
@@ -79,7 +76,6 @@ def with_gpus(**grown: object) -> RunLog:
 def with_ranks(*ranks: Rank, settings: Settings | None = None, of: str = "host", **facts: Any) -> list[RunLog]:
     """A run of these ranks."""
     one = log(pingpong(SAMPLES, name=of), transports=[transport(of, **facts)])
-    assert one.run
     one.run, one.settings = replace(one.run, ranks=list(ranks)), settings
     return [one]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fake_engine import install
-from the_command import FEW, Command, Finished, imports_of
+from the_command import FEW, Command, Finished, imports_of, program
 from volley import cli
 from volley.launch import inside_launcher
 from volley.launch.inside_launcher import has_launcher, rank_info, scrubbed
@@ -188,10 +188,7 @@ def test_a_launcher_asked_for_starts_its_own_job_from_the_first_rank_alone(volle
 
 def job_with_jsrun(folder: Path, then: str) -> dict[str, str]:
     """The environment of a script of an LSF job, with a jsrun that notes what it is asked for."""
-    jsrun = folder / "jsrun/jsrun"
-    jsrun.parent.mkdir()
-    jsrun.write_text(f'#!/bin/sh\necho "$*" >> {folder}/asked\n{then}\n', encoding="utf-8")
-    jsrun.chmod(0o755)
+    jsrun = program(folder / "jsrun/jsrun", f'echo "$*" >> {folder}/asked\n{then}')
     path = f"{jsrun.parent}{os.pathsep}{os.environ['PATH']}"
     return {"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "batch1 1 a01 42", "CSM_ALLOCATION_ID": "9", "PATH": path}
 

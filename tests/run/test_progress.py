@@ -244,7 +244,6 @@ def test_a_long_start_is_not_taken_for_the_pace() -> None:
     sizes = [1 << n for n in range(30)]
     (line, *_) = lines_of([points(*sizes, took_s=10.0)], sweep(*sizes))
     left = re.search(r"about (\d+) s left", line)
-    assert left
     assert int(left[1]) < 60
 
 

@@ -214,7 +214,6 @@ def test_launches_measure_half_before_there_is_one_fewer() -> None:
     )
     # 22 s are left: for four launches as long as the first, or for the five that six need.
     job = described.next_job([first], described.budget_s - 8.0, print)
-    assert job
     assert job.plan.budget_s == pytest.approx(22.0 / 5 - 3.0)
 
 

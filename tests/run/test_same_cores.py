@@ -27,7 +27,6 @@ with announced():
 def another_on(core: int) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     other = subprocess.Popen([sys.executable, "-c", PROGRAM, str(core)], stdin=pipe, stdout=pipe, text=True)
-    assert other.stdout
     assert other.stdout.readline() == "measuring\n"
     return other
 

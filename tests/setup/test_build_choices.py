@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from installations import CHECKOUT
+from the_command import program
 
 SHOW_PROGRESS = CHECKOUT / "build_backend" / "show_progress.py"
 BUILD = 'echo "[1/2] Building a.o"; sleep 0.2; echo "[2/2] Linking b"; echo other'
@@ -26,16 +27,16 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    program(tmp_path, "c++")
+    says(tmp_path / "c++")
     spec = importlib.util.spec_from_file_location("machine", CHECKOUT / "build_backend" / "machine.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def program(folder: Path, name: str, *lines: str) -> None:
-    (folder / name).write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines), encoding="utf-8")
-    (folder / name).chmod(0o755)
+def says(path: Path, *lines: str) -> None:
+    """A program that prints these lines."""
+    program(path, "".join(f"echo '{line}'\n" for line in lines))
 
 
 def test_gpu_code_is_built_where_something_can_use_it_or_asks_for_it(
@@ -54,10 +55,10 @@ def test_gpu_code_is_built_where_something_can_use_it_or_asks_for_it(
     assert machine.cuda_wanted()
     assert [each for each in machine.build_requirements() if each.startswith("nvidia-cuda-nvcc")]
     monkeypatch.setenv("VOLLEY_CUDA", "AUTO")
-    program(tmp_path, "nvcc", "release 12.9, V12.9.41")
+    says(tmp_path / "nvcc", "release 12.9, V12.9.41")
     assert machine.cuda_wanted()
     (tmp_path / "nvcc").unlink()
-    program(tmp_path, "nvidia-smi")
+    says(tmp_path / "nvidia-smi")
     assert machine.cuda_wanted()
 
 
@@ -91,10 +92,10 @@ def test_an_older_driver_gets_no_gpu_code_of_a_newer_cuda(
     driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n")
     assert (machine.driver_branch(), machine.extras(), machine.cuda_wanted()) == (535, ["cuda12"], False)
     assert machine.without_cuda_because().startswith("driver 535 runs what CUDA 12 builds")
-    program(tmp_path, "nvcc", "release 12.4, V12.4.131")
+    says(tmp_path / "nvcc", "release 12.4, V12.4.131")
     assert machine.cuda_wanted()
     driver.unlink()
-    program(tmp_path, "nvidia-smi", "470.256.02")
+    says(tmp_path / "nvidia-smi", "470.256.02")
     assert machine.extras() == ["cuda12"]
 
 
@@ -110,7 +111,7 @@ def test_a_toolkit_that_is_too_old_is_refused(
 ) -> None:
     monkeypatch.setenv("CUDACXX", "nvcc")
     if lines:
-        program(tmp_path, "nvcc", *lines)
+        says(tmp_path / "nvcc", *lines)
     with pytest.raises(machine.MachineError, match=sentence):
         machine.build_requirements()
 
@@ -139,7 +140,7 @@ def test_a_compiler_that_is_too_old_is_refused(
 def test_the_architectures_are_those_of_the_gpus(
     machine: ModuleType, tmp_path: Path, said: list[str], architectures: list[str]
 ) -> None:
-    program(tmp_path, "nvidia-smi", *said)
+    says(tmp_path / "nvidia-smi", *said)
     assert machine.gpu_architectures() == architectures
 
 
@@ -161,7 +162,7 @@ def test_gpu_code_is_for_what_is_asked_for_else_the_gpus_here_else_every_kind(
     path = f"{CHECKOUT / 'build/env/bin'}{os.pathsep}{os.environ['PATH']}"
     cmake = shutil.which("cmake", path=path) or pytest.skip("no cmake here")
     known = range(70, 100) if version.startswith("12") else [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
-    program(tmp_path, "nvcc", *(f"sm_{each}" for each in known))
+    says(tmp_path / "nvcc", *(f"sm_{each}" for each in known))
     script = tmp_path / "script.cmake"
     script.write_text(
         f"include({CHECKOUT}/cmake/VolleyCUDA.cmake)\n"

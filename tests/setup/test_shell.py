@@ -10,19 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from the_command import program
 from volley.machine import mpi_choice
 from volley.machine.mpi_stack import UCX_LIBRARIES, UCX_MCA, MpiAbout, Stack
 from volley.setup import shell
 
 ODD = 'it\'s a "new" $HOME'
 """A folder's name that a shell changes where it is not quoted."""
-
-
-def program(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
 
 
 def evaluated(lines: str, environment: Mapping[str, str], times: int = 1) -> dict[str, str]:

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from pretend_hosts import Lab
 
+from the_command import program
+
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/sbin")
 """Where daemons live; not on everybody's PATH."""
@@ -136,8 +138,7 @@ def _configure(folder: Path, names: Sequence[str], topology: str) -> None:
         files |= {"slurm.conf": f"{text}TopologyPlugin=topology/tree\n", "topology.conf": topology}
     for name, content in files.items():
         (folder / name).write_text(content.lstrip())
-    (folder / "prolog.sh").write_text("#!/bin/sh\n")
-    (folder / "prolog.sh").chmod(0o755)
+    program(folder / "prolog.sh")
 
 
 def _start(daemons: contextlib.ExitStack, where: Cluster, tokens: Sequence[str], host: str) -> None:

@@ -16,7 +16,7 @@ from pretend_cluster import Cluster, wait_idle
 from pretend_hosts import NAMES
 
 from recorded_program import build, unmatched
-from the_command import FEW
+from the_command import FEW, program
 from volley.benchmarks import BENCHMARKS
 from volley.command.option_values import expand
 from volley.machine.paths import of_plan
@@ -241,10 +241,9 @@ def doctor(volley: Volley, *before: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize(("transport", "drained"), [("host", False), ("host+flip", True)])
 def test_a_prolog_drains_the_node_that_fails(volley: Volley, transport: str, drained: bool) -> None:
-    wrapper, prolog = volley.folder / "volley", volley.slurm.folder / "prolog.sh"
+    prolog = volley.slurm.folder / "prolog.sh"
     again = f'shift; VOLLEY_ENGINE={volley.engine} exec {volley.program} check --transport {transport} "$@"'
-    wrapper.write_text(f"#!/bin/sh\nPATH={volley.prefix}/bin:$PATH; {again}\n")
-    wrapper.chmod(0o755)
+    program(volley.folder / "volley", f"PATH={volley.prefix}/bin:$PATH; {again}")
     wait_idle(volley.slurm)  # a job of the test before that still ends would make the node busy for the prolog
     nothing = prolog.read_text()
     script = PROLOG.read_text().replace("/opt/volley/bin", str(volley.folder))

@@ -55,7 +55,6 @@ def in_turn(logs: Sequence[RunLog]) -> list[RunLog]:
     """The launches with the marks of ``compare --live``: those of two sides that have the same marks are pairs."""
     found = []
     for number, each in enumerate(logs):
-        assert each.run
         launch = {**each.run.plan.launch, "live": {"of": "these", "round": number}}
         marked = msgspec.structs.replace(each.run, plan=msgspec.structs.replace(each.run.plan, launch=launch))
         found.append(replace(each, run=marked))

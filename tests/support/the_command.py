@@ -105,6 +105,14 @@ def engine_words(engine: Path, prefix: Path | None = None) -> list[str]:
     return [str(engine), "--mpi-library", library, "--plan", "-"]
 
 
+def program(path: Path, script: str = "") -> Path:
+    """Write a program of a few lines of shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
 def finish(process: subprocess.Popen[str]) -> Finished:
     """Wait for a command; one that hangs is killed, and fails."""
     try:
