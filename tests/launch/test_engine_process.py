@@ -98,9 +98,9 @@ def test_a_launcher_that_starts_no_rank_is_killed(
     monkeypatch.setattr(signals, "_CLEANUP_S", 0.5)
     monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.5))
     (bin_folder / "mpirun").write_text(HANGING, encoding="utf-8")
-    assert measure("--launches", "2", "--watchdog", "0.5") == 1
+    assert measure("--launches", "2", "--watchdog", "0.5") == 3
     said = "no measurement had begun 1 s after the start of the launcher; killed it; a larger --watchdog waits longer"
-    assert f"volley: the run was aborted: {said}" in capsys.readouterr().err.splitlines()
+    assert f"volley: the run did not begin: {said}" in capsys.readouterr().err.splitlines()
     for process in (bin_folder / "processes").read_text(encoding="utf-8").split():
         assert not Path(f"/proc/{process}").exists()
 
@@ -119,14 +119,14 @@ def test_the_words_of_a_launcher_are_shown_while_it_is_waited_for_and_when_it_is
 ) -> None:
     monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=1))
     (bin_folder / "mpirun").write_text(EXPLAINS, encoding="utf-8")
-    assert measure("--watchdog", "1") == 1
+    assert measure("--watchdog", "1") == 3
     lines = capsys.readouterr().err.splitlines()
     late = "no measurement had begun 2 s after the start of the launcher; killed it"
     assert lines[0].startswith("volley: waiting for the start of 2 ranks: ")
     assert lines[1:] == [
         f"volley: the launcher says: {WORDS}",
         WORDS,
-        f"volley: the run was aborted: {late}: {WORDS}",
+        f"volley: the run did not begin: {late}: {WORDS}",
         "volley: volley doctor looks for the cause",
     ]
 
@@ -158,7 +158,7 @@ def test_few_ranks_on_other_hosts_are_not_waited_for_as_long_as_many() -> None:
 
 def test_doctor_is_recommended_with_the_hosts_of_the_run(bin_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bin_folder / "mpirun").write_text("#!/bin/sh\necho no route >&2\nexit 1\n", encoding="utf-8")
-    assert measure("--hosts", "node1,node2") == 1
+    assert measure("--hosts", "node1,node2") == 3
     assert capsys.readouterr().err.splitlines()[-1].endswith("volley doctor --hosts node1,node2 looks for the cause")
 
 
@@ -166,7 +166,7 @@ def test_where_words_were_given_to_the_launcher_doctor_is_the_test_without_them(
     bin_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (bin_folder / "mpirun").write_text("#!/bin/sh\necho unknown option >&2\nexit 1\n", encoding="utf-8")
-    assert measure("--launcher-arg=--no such") == 1
+    assert measure("--launcher-arg=--no such") == 3
     assert capsys.readouterr().err.splitlines()[-1] == "volley: volley doctor tries without '--launcher-arg=--no such'"
 
 
@@ -219,7 +219,7 @@ def test_a_launcher_that_outlives_ranks_which_never_began_is_killed(
     monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.3, end_s=0.3))
     hangs = OUTLIVES.partition('"$@"')[0] + '"$@" </dev/null 2>/dev/null &\nexec sleep 600\n'
     (bin_folder / "mpirun").write_text(hangs, encoding="utf-8")
-    assert measure("--watchdog", "20") == 1
+    assert measure("--watchdog", "20") == 3
     assert "the launcher had not ended 0.3 s after its ranks; killed it" in capsys.readouterr().err
 
 

@@ -82,7 +82,7 @@ def judge(
     must look at.
     """
     if log.end is None:
-        return _aborted(log, ending, benchmark, hint, job)
+        return _aborted(log, ending, benchmark, hint, job, began=log.run is not None or measured_before)
     if log.end.status == "failed" or "failed" in log.statuses or log.problems:  # the report names lines with problems
         # The first rank ends the records; another one that finds the same thing ends the job before that.
         cannot = ending.status == EXIT_MACHINE and not log.statuses
@@ -113,8 +113,10 @@ def _lacks(log: RunLog, names: Set[str]) -> bool:
     return bool(points) and all(each.status == "skipped" and each.reason != OUT_OF_TIME for each in points)
 
 
-def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None, job: JobOptions | None) -> RunOutcome:
-    """Return the outcome of a run without an end record: the engine rejected it, or it was killed."""
+def _aborted(
+    log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None, job: JobOptions | None, *, began: bool
+) -> RunOutcome:
+    """Return the outcome of a run without an end record: it did not begin, the engine rejected it, or it was killed."""
     doctor = doctor_of(job)
     if ending.status in (EXIT_USAGE, EXIT_MACHINE) and not log.statuses and ending.sentences:
         lines = [f"volley: {sentence}" for sentence in ending.sentences]
@@ -129,12 +131,13 @@ def _aborted(log: RunLog, ending: Ending, benchmark: Benchmark, hint: str | None
         return RunOutcome(EXIT_MACHINE, (line,), ends_session=True)
     several = log.run and len({rank.host for rank in log.run.ranks}) > 1
     lost = lost_host(ending.others) if several and not ending.sentences else ""
-    why = f"{ending.reason()}{f'; lost: {lost}' if lost else ''}"
-    explained = _with_launcher_text(f"the run was aborted: {why}", ending, doctor)
+    what = "the run was aborted" if began else "the run did not begin"
+    why = f"{what}: {ending.reason()}{f'; lost: {lost}' if lost else ''}"
+    explained = _with_launcher_text(why, ending, doctor)
     if log.run is None and doctor not in explained[-1]:
         words = shlex.join(f"--launcher-arg={each}" for each in job.launcher_arg) if job else ""
         explained = (*explained, f"volley: {doctor} {f'tries without {words}' if words else 'looks for the cause'}")
-    return RunOutcome(EXIT_FAILED, explained, ends_session=True)
+    return RunOutcome(EXIT_FAILED if began else EXIT_MACHINE, explained, ends_session=True)
 
 
 def _with_launcher_text(sentence: str, ending: Ending, doctor: str) -> tuple[str, ...]:
