@@ -123,12 +123,14 @@ def test_a_run_that_was_killed_between_two_launches_is_incomplete(
     kept: Path, capsys: Capture, killed: bool, rest: bytes
 ) -> None:
     """In its file the last launch looks as the others, but for the line that is written when the next one begins."""
-    writer = open_writer(None, "pingpong")
+    writer, later = open_writer(None, "pingpong"), b""
     for log in launches(5, 2):
         log.run.plan.launch["asked"] = []
         for record in (log.run, *log.records, log.end):
             writer.write(encode_line(record))
+            later += encode_line(record).replace(b"T03", b"T04")
         writer.hold(encode_line(LaunchTimes(exit_s=1.0)))
+        later += encode_line(LaunchTimes(exit_s=1.0))
     if killed:
         os.close(writer.descriptor)
     else:
@@ -137,7 +139,14 @@ def test_a_run_that_was_killed_between_two_launches_is_incomplete(
     told = killed or bool(rest)
     assert listed(capsys)[0]["status"] == ("incomplete" if told else "complete")
     assert cli.main(["show"]) == int(told)
-    assert ("INCOMPLETE: the run was stopped after launch 2\n" in capsys.readouterr().out) == told
+    said = "INCOMPLETE: the run was stopped after launch 2\n"
+    assert (said in capsys.readouterr().out) == told
+    whole = kept / "whole.jsonl"
+    whole.write_bytes(later)
+    assert cli.main(["show", str(writer.path), str(whole)]) == int(told)
+    shown = capsys.readouterr().out
+    assert "4 launches" in shown
+    assert (said in shown) == told
 
 
 def test_an_empty_file_hides_no_other(kept: Path, capsys: Capture) -> None:

@@ -260,7 +260,7 @@ _LINE = re.compile(r"line (\d+): ")
 
 def _incomplete(series: LaunchSeries) -> Iterator[Note]:
     """Report launches with unreadable lines, and launches that were aborted or ended early."""
-    launches = len(series.logs) + series.logs[-1].missing_launches
+    launches = len(series.logs) + sum(log.missing_launches for log in series.logs)
     for number, log in enumerate(series.logs, start=1):
         which = f"launch {number} of {launches}" if launches > 1 else "this run"
         for why, lines in grouped(log.problems, lambda problem: _LINE.sub("", problem)).items():
@@ -280,9 +280,10 @@ def _incomplete(series: LaunchSeries) -> Iterator[Note]:
             which, they, how = which.replace("launch", "launches"), "they", re.sub("^was ", "were ", why)
         measured = f"; {they} had measured {_points([log for _, log in those])}" * why.startswith(_ABORTED)
         yield Note("error", f"INCOMPLETE: {which} {how}{measured}")
-    if series.logs[-1].missing_launches and not (series.logs[-1].running or _ended_early(series.logs[-1])):
-        of = f" of {launches}" if launches_named(series.plan) else ""
-        yield Note("error", f"INCOMPLETE: the run was stopped after launch {len(series.logs)}{of}")
+    of = f" of {launches}" if launches_named(series.plan) else ""
+    for number, log in enumerate(series.logs, start=1):  # of several files, too
+        if log.missing_launches and not (log.running or _ended_early(log)):
+            yield Note("error", f"INCOMPLETE: the run was stopped after launch {number}{of}")
 
 
 _ABORTED = "was aborted before the last record"
