@@ -263,6 +263,10 @@ NOTES = {
     "decimal-points": [log(*(pingpong([t * f for t in SAMPLES], size) for size, f in ((8, 0.3), (64, 7), (512, 40))))],
     "stream": [log(stream([64e-6] * 6, size=1000))],
     "stream-both-ways": [log(stream([64e-6] * 6, [128e-6] * 6, size=1000))],
+    "stream-beside-null": [
+        log(*(stream([f * 64e-6] * 6, transport=name) for name in ("host", "null")), transports=[transport(), NULL])
+        for f in (1, 2)
+    ],
     "five-transports": [log(*(pingpong(SAMPLES, size, name) for size in (8, 64) for name in FIVE))],
     "two-requests": [log(pingpong(SAMPLES)), log(stream([1e-6] * 6), the_plan=plan(benchmark="stream"))],
     "tail": [log(pingpong(THOUSAND), the_plan=TAIL)],

@@ -243,10 +243,11 @@ def with_bounds(columns: Sequence[Quantity], results: Sequence[Any]) -> list[Qua
 
     def cell(result: Any) -> Cell:
         found: Estimate | None = of.of(result)
+        if found is None or (several and found.kind != "ci"):
+            return Cell()
         if several:
-            width = found.half_width if found and found.kind == "ci" else None
-            return Cell() if width is None else Cell(width * 100, text=percent(width, 1).removesuffix(" %"))
-        return Cell(text=range_text(found, UNITS[of.unit][1], of.digits)) if found and found.kind != "single" else EMPTY
+            return Cell(found.half_width * 100, text=percent(found.half_width, 1).removesuffix(" %"))
+        return EMPTY if found.kind == "single" else Cell(text=range_text(found, UNITS[of.unit][1], of.digits))
 
     bounds = replace(PLUS_MINUS, of=cell) if several else Quantity("range", of.unit, cell)
     return [*columns[:at], bounds, *columns[at + 1 :]]
