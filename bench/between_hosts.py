@@ -8,8 +8,6 @@ rate.  Each host has one processor of this machine, so that all programs are pla
 started as volley starts its engine.  Root and network namespaces are needed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

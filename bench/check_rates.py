@@ -8,8 +8,6 @@ from them) or launches of ping-pongs: each rank has stretches of consecutive rec
 noise of its two ranks.  One visit in a hundred is disturbed.  The rounds and the judgement are those of `volley check`.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Single numbers of ours against those of other methods: what is compared with what, as data."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

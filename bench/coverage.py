@@ -8,8 +8,6 @@ shall hold the median over all launches.  docs/method/coverage.md is written fro
 table has a seed of its own, so that a test can compute some of them again.
 """
 
-from __future__ import annotations
-
 # ruff: noqa: S311  nothing here is secret
 import argparse
 import gzip

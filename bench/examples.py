@@ -1,7 +1,5 @@
 """The small programs of examples/ beside volley's transports that do the same, both with 5 + 50 exchanges."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from comparisons import GIB, MIB, Comparison, Finding, compare, fixed

@@ -16,8 +16,6 @@ The protocol, fixed before a machine is seen:
 ``make coverage`` makes the table from the records; this program prints it at the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import os

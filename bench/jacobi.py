@@ -1,7 +1,5 @@
 """Jacobi on the CPU: compulsory bandwidth as a share of what copying the same field reaches in the same run."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import tempfile

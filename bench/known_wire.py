@@ -5,8 +5,6 @@ each for its bytes on Ethernet.  Root and a TUN device are needed.  A ping-pong 
 same wire tells what this machine's TCP adds without MPI.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Memory of the ranks of a matrix: what every rank but the first holds, from 2 ranks to 64 on one node."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 import time

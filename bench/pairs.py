@@ -6,8 +6,6 @@ Each pair is two runs of ``volley WORDS``; with ``--live`` their launches altern
 that are there already are not measured again, so that an interrupted session continues.  The machine must be quiet.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

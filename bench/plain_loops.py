@@ -4,8 +4,6 @@ The cores of some virtual machines are siblings now and apart later, for seconds
 So launches are short, of one size and 8 B before it, which tells the state; only launches of one state are compared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

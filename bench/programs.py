@@ -6,8 +6,6 @@ programs are bound by ``on_cores.sh`` to the cores that the engine's run record 
 ran: another place is an error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ median over the launches, and writes them to bench/results/.  What they are mean
 asserted, for a machine at work answers otherwise.  docs/method says what the numbers mean.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -10,8 +10,6 @@ in a row does so here.  A visit costs what all patterns together took.  One rand
 directions, and the rank matrix judges as it does in earnest, round after round, within its limit of time.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections.abc import Mapping, Sequence

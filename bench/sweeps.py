@@ -1,7 +1,5 @@
 """The default sweep against the tutorial's: its time, how well it settles each number, and what short launches save."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

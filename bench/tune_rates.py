@@ -7,8 +7,6 @@ sizes of the launch, a part for each size, a drift of the machine from launch to
 is much slower.  The search and the verdict are those of `volley tune`.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import random

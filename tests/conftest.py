@@ -1,7 +1,5 @@
 """Which volley the tests test: the installed one of the environment that pytest runs in."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sysconfig

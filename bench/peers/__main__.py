@@ -1,7 +1,5 @@
 """``python -m peers measure`` launches and keeps records; ``python -m peers page`` makes docs/peers.md of them."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

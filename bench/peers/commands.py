@@ -1,7 +1,5 @@
 """Starting a program of the table, and what came of it: always a record, whatever went wrong."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The records of this benchmark: what the machine is, and what each launch came to.  JSON Lines, one record a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal

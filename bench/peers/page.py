@@ -1,7 +1,5 @@
 """docs/peers.md: the table of claims, from the committed records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

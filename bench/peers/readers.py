@@ -4,8 +4,6 @@ Each reader takes the whole standard output and knows one program's layout.  A l
 what was printed before a crash still counts, and the rows that lack a figure say so.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """volley's own records as figures, in the units of the other programs' figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from volley.benchmarks.collective.results import CollectivePoint

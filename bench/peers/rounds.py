@@ -5,8 +5,6 @@ programs.  A program that failed and gave no figure is not launched again in tha
 time goes to the rest.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -1,7 +1,5 @@
 """What is compared with what: one entry a comparison, one row a claim."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

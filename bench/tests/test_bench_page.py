@@ -1,7 +1,5 @@
 """What ``make bench`` says of its numbers."""
 
-from __future__ import annotations
-
 import pytest
 from comparisons import Finding
 

@@ -1,7 +1,5 @@
 """The comparison programs of ``make bench`` compile and measure; wires of known delay and rate are judged right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs that take turns between two hosts: how they are started, and what the table says of rounds."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path

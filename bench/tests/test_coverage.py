@@ -1,7 +1,5 @@
 """The committed page of ``make coverage``: lines of it are computed again, and what they say is enough."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import random

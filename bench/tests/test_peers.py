@@ -3,8 +3,6 @@
 The outputs here are made up, in the programs' layouts.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

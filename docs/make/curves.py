@@ -3,8 +3,6 @@
 It needs the extra ``docs`` (Altair and vl-convert), which nothing else of volley does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import altair as alt

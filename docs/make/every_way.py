@@ -1,7 +1,5 @@
 """The figures of docs/transports.md: every way between two H200s in one run, from its records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

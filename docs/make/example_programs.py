@@ -1,7 +1,5 @@
 """What the tutorial shows of the programs of examples/, and the line that they and volley print."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 The tutorial's results are the references ``summit`` and ``nvlink3`` (``volley references``).
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ docs/cli.md, docs/cli/, docs/doctor.md and the references made from our own reco
 that they cannot drift apart.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import re

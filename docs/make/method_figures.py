@@ -1,7 +1,5 @@
 """Figures of docs/method, from records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 

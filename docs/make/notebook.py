@@ -3,8 +3,6 @@
 ``python docs/make/notebook.py`` writes the outputs; a test executes the cells again and compares the texts.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

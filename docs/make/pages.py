@@ -7,8 +7,6 @@ tables. A link to a line of code carries the code itself as its title, ``[words]
 where the line has moved its number is put right, and where it is gone that is an error.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

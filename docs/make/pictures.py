@@ -1,7 +1,5 @@
 """Draw the tutorial's pictures, all but the measured curves: ``python docs/make/pictures.py`` writes docs/pictures/."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from volley.report.svg import COPY, INK, LINE, MPI, MUTED, WIRE, Drawing, Point

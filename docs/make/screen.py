@@ -1,7 +1,5 @@
 """Draw the screen of a saved run: ``python docs/make/screen.py`` writes docs/terminal.svg, README's picture."""
 
-from __future__ import annotations
-
 import io
 import os
 import textwrap

@@ -4,8 +4,6 @@ The pages and the files that they link to are copied to build/site/pages as they
 to code lead to the code.  Zensical builds build/site/html; then every link of the site must lead to a file of it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Job scripts: the exact text for every batch system, and what is refused before anything waits in a queue."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from contextlib import nullcontext

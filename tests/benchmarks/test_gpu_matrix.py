@@ -1,7 +1,5 @@
 """Matrices between GPUs as reports show them, from records: no GPU is needed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """``volley jacobi`` from the command line to the records, on the CPU."""
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

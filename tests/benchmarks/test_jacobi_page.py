@@ -1,7 +1,5 @@
 """What is made of the records of ``volley jacobi``: derived by hand from a point that was written by hand."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """``volley matrix`` end to end, on more ranks than this machine may have cores."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

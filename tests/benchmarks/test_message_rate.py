@@ -1,7 +1,5 @@
 """``volley message-rate``: from the command line to the records, and what is made of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """Reports of points as people and programs see them: texts in ``tests/screens/points`` that a person has read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

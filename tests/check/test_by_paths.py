@@ -1,7 +1,5 @@
 """A check names the nodes whose messages go another way than those of most nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

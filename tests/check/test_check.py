@@ -1,7 +1,5 @@
 """The command: what it starts, what it refuses, and its exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

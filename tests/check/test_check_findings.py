@@ -1,7 +1,5 @@
 """How findings are shown, and the commands they recommend."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Kept records of checks, judged again."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """The layers of one machine: by a reference, by limits, by what its links say."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 from typing import Any

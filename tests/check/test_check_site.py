@@ -1,7 +1,5 @@
 """What a site knows of its nodes: limits that were learned, and an inventory."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

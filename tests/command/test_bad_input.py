@@ -1,7 +1,5 @@
 """Files from anywhere, numbers that nobody means, outputs that take nothing: one sentence, the right exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Mutated records, facts and command lines with a fixed seed, and a few killings: the short form of ``make fuzz``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

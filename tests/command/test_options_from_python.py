@@ -1,7 +1,5 @@
 """Every option of every command, set from Python, means the same as on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """``volley compare``: verdicts, what differs between environments, exit codes, and misuse."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

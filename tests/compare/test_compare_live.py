@@ -1,7 +1,5 @@
 """``volley compare --live``: two command lines in turn."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """References: the published tables, a user's own, and ``volley compare NAME RECORDS``."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """The half of doctor that tries things: whatever happens in a probe, it becomes a fact and doctor goes on."""
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import json

@@ -3,8 +3,6 @@
 The states are facts (``doctor_states``), and real ones where a namespace can make them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Single verdicts that no machine of tests/machines shows: two H200s with facts changed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Doctor's probes of GPUs, through stand-ins for CUDA's driver library and GDRCopy's; NVML: test_hardware.py."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

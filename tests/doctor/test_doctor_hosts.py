@@ -3,8 +3,6 @@
 The hosts are pretended by a stand-in for ssh, which runs the command here, or hangs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """What doctor must say of machines that were captured or composed (tests/machines)."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A remedy fits where it stands and harms nobody: invariants over states, places and batch systems."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """One engine on several MPIs: every benchmark on those that are not the tests' own, and libraries that it refuses."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Bad input and bad days, end to end: a clear sentence, the right exit code, nothing lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

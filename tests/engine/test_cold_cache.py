@@ -1,7 +1,5 @@
 """``--cold-cache``: each message of a batch has another place; what arrives is checked as always."""
 
-from __future__ import annotations
-
 import pytest
 
 from data_faults import DATA

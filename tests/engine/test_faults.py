@@ -1,7 +1,5 @@
 """Every fault that the engine can give to a transport, with every transport: found, or docs/method says why not."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """On a machine with GPUs (`make test-gpu`): what can be used there delivers, and a flipped bit is found."""
 
-from __future__ import annotations
-
 import os
 from itertools import product
 from pathlib import Path

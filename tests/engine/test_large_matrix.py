@@ -1,7 +1,5 @@
 """A matrix between 1,024 ranks: its faults are named by the part of the machine that they share, on one screen."""
 
-from __future__ import annotations
-
 import io
 import re
 import tracemalloc

@@ -1,7 +1,5 @@
 """The largest and the smallest message: one that an int cannot count, and one without data."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One-sided MPI as transports: from the command line to the records."""
 
-from __future__ import annotations
-
 import pytest
 
 from the_command import Command

@@ -1,7 +1,5 @@
 """What carries messages between two ranks of this host, as its own launch shows it with the real engine and MPI."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

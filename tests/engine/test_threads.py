@@ -1,7 +1,5 @@
 """Threads of a rank that call MPI at once, from the command line to the records."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a batch system has given, read from the variables and files that it writes."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A child that is watched over ends with its parent, however the parent ends, and is told so once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A launch whose launcher or ranks misbehave, with a stand-in for the engine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

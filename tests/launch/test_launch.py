@@ -1,7 +1,5 @@
 """The exact command line of every launcher, and the choice between them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

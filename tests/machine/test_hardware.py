@@ -1,7 +1,5 @@
 """What NVML says of the GPUs, in the records, and the line rate that follows from it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Faults of GPUs by what NVML says of them: a GPU is compared with the others of its product."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What carried the bytes: counters of devices decide, the words of libraries explain, and a slower way is a finding."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which MPI an engine runs on, and how its stack is put together."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

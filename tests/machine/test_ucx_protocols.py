@@ -1,7 +1,5 @@
 """UCX's account of its protocols, read from what it prints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """packaging/Containerfile builds an image in which volley measures."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 The engine is always started by itself here: a launcher sets LD_LIBRARY_PATH, which may hide what is missing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 The C++ of docs/add-a-transport.md compiles.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

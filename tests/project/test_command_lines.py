@@ -5,8 +5,6 @@ judges a kept one, but for the one that is to be learned from, which is short.  
 typed in tests/packaging.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The pages: links lead somewhere, commands are commands, figures and pictures are those of the records."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shlex

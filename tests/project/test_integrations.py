@@ -1,7 +1,5 @@
 """The files for other programs, with programs in place of volley and scontrol; a real output follows its schema."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """What may import what: the contracts of import-linter in pyproject.toml.  And one name has one meaning."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

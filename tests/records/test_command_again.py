@@ -1,7 +1,5 @@
 """Commands that reports recommend: typed, they measure the same as the run but for what they change."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

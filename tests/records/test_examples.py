@@ -1,7 +1,5 @@
 """The programs of examples/: they compile without a warning and run; those of the tutorial print its lines."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The interval over launches, ratios within launches, groups of launches."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Saved runs: their list, their ids and names in place of files, and how they are deleted."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """``import volley``: points, reports and comparisons are those of the commands, and the notebook of docs shows them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

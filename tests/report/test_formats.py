@@ -1,7 +1,5 @@
 """Every format shows every benchmark and every report, and is what its name says."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

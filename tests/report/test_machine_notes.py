@@ -1,7 +1,5 @@
 """Notes on the state of the machine: one screen of all that is said, or not said, about it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What carried the bytes, in reports: the lines of the heading, the findings, the column, and what differs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a report recommends can be typed as it stands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The renderers, which know no benchmark: what any page becomes on a screen, as CSV and as JSON."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """``volley report``: one file without network, whose numbers, charts and downloads are those of the records."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import gzip

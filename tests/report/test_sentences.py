@@ -4,8 +4,6 @@ Each benchmark gives at least ``RESULTS`` generated results, from equal to far a
 launch and of several.  A sentence that claims something must be known here: a new one needs its check.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

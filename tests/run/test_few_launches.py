@@ -1,7 +1,5 @@
 """Of fewer than six launches every place that people or programs see has the range, and calls it that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

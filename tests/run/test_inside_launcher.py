@@ -1,7 +1,5 @@
 """``mpirun -n 2 volley …``: volley becomes the ranks, and one of them renders."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The exit code and the messages of a launch, from its records or from how it ended."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

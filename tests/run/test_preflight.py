@@ -1,7 +1,5 @@
 """What may crash is tried in a separate job, and left out of the measurement when it does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """How often a run launches, and how long each launch samples."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Two runs at once on the same cores: the second one says so."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A session from request to exit code, with a stand-in for the engine."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

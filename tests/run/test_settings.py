@@ -1,7 +1,5 @@
 """The settings of a node that decide how fast its CPUs run, read from pretended folders of sysfs and procfs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 Between launches and during the preflight: test_session.py and test_preflight.py; with a real engine: test_bad_days.py.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

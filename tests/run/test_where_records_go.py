@@ -1,7 +1,5 @@
 """The file of records: where it is, and disks without room."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

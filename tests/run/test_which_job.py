@@ -1,7 +1,5 @@
 """From options to transports and ranks, and what volley without a command measures."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a build takes of its machine: whether it compiles GPU code, for which GPUs, and what it shows meanwhile."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pty

@@ -1,7 +1,5 @@
 """make keeps what it did not make, in folders with any name; the version is the same wherever it stands."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

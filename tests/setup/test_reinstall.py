@@ -1,7 +1,5 @@
 """The command that installs this copy of volley again, for each way in which it can have come here."""
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib import metadata

@@ -1,7 +1,5 @@
 """The proof of a set-up: made with a real MPI; what its records say; and what is no proof."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

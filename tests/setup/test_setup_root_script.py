@@ -1,7 +1,5 @@
 """What only root can do: the scripts run, with stand-ins for what they call and for the folders of root."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """``volley setup``, the source route: the script is run for real, on sources that configure and make in no time."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``volley setup``, the cheap route: wheels, with a fake pip; and which route is taken."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

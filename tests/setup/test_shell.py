@@ -1,7 +1,5 @@
 """``volley env``: a shell that evaluated its lines compiles and starts one's own programs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

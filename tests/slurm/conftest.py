@@ -1,7 +1,5 @@
 """Fixture: a real Slurm on two pretend hosts (pretend_cluster.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ All of it lives in the process namespace of the hosts (../twohosts/pretend_hosts
 the block, however it ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

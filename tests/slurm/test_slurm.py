@@ -1,7 +1,5 @@
 """Volley under a real Slurm: srun starts it, and it starts srun."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

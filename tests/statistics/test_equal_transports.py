@@ -1,7 +1,5 @@
 """Transports that are equal are not called slower: a report makes hundreds of comparisons, and noise is not normal."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

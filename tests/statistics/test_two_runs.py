@@ -1,7 +1,5 @@
 """Whether two runs differ: ratios and their intervals, false alarms over a whole sweep, and changes that are found."""
 
-from __future__ import annotations
-
 import math
 import random
 import tracemalloc

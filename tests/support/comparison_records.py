@@ -1,7 +1,5 @@
 """Records files for tests of comparisons: launches of a ping-pong whose times are drawn."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence

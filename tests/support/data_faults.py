@@ -1,7 +1,5 @@
 """What tests of faults and others share."""
 
-from __future__ import annotations
-
 DATA = ("flip", "early", "late", "lose", "swap", "echo")
 """Faults that change what arrives: every point fails. `wrap` needs a long pass of short messages: see
 engine/tests/host_sampler.cpp."""

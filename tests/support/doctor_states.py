@@ -1,7 +1,5 @@
 """States of a machine, as changes to the facts of one that works, and the one finding of each (docs/doctor.md)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

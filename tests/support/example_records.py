@@ -1,7 +1,5 @@
 """Records for tests, made with few words, and the golden examples."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What tests of which job and others share."""
 
-from __future__ import annotations
-
 from fake_engine import ABOUT
 from volley.launch.engine import About, FaultAbout, TransportAbout
 

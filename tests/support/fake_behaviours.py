@@ -3,8 +3,6 @@
 It starts hundreds of times: it imports nothing of volley, and fills in records that ``fake_engine.install`` has left.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -3,8 +3,6 @@
 # Its functions bear NVML's names and take what NVML's take.
 # ruff: noqa: ARG002, N801, N818
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small sources that behave like GDRCopy, UCX and Open MPI towards ``volley setup``, a small CUDA, and a fake proof."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

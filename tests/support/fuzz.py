@@ -4,8 +4,6 @@
 tries fewer with a fixed seed.  A failure names the kind and the number of its case, which make it again.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import copy

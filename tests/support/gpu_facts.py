@@ -1,7 +1,5 @@
 """What tests of hardware and others share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

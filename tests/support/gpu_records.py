@@ -1,7 +1,5 @@
 """Records of matrices between GPUs, made with few words: what H200s gave, so that reports have something to show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Building volley as users do, and asking the result where it finds its MPI."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """What tests of jacobi page and others share."""
 
-from __future__ import annotations
-
 import msgspec
 
 from example_records import plan, run

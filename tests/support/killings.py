@@ -9,8 +9,6 @@ leaves temporary files: those in which its ranks shared memory.
 process while it runs a job.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 ``python tests/support/large_matrix.py FILE [VISITS]`` writes 1,024 ranks on 128 nodes, to measure time and memory.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Sequence

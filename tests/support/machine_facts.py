@@ -1,7 +1,5 @@
 """The machines of tests/machines, whose facts were captured or composed, and changes to them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

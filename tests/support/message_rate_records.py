@@ -1,7 +1,5 @@
 """What tests of message rate and others share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from example_records import log, plan

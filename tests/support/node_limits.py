@@ -1,7 +1,5 @@
 """Limits of good nodes, for the tests of ``volley check --expect``."""
 
-from __future__ import annotations
-
 from volley.check import limits
 from volley.check.limits import Limits
 

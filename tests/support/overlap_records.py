@@ -1,7 +1,5 @@
 """What tests of overlap and others share."""
 
-from __future__ import annotations
-
 from example_records import golden
 from volley.benchmarks.overlap.results import OverlapPoint
 

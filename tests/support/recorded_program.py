@@ -1,7 +1,5 @@
 """Programs that make known MPI calls, and volley as a process that records them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

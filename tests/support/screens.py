@@ -1,7 +1,5 @@
 """Screens that tests compare as a whole with a kept text that a person has read."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Sequence

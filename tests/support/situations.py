@@ -5,8 +5,6 @@ words that would mislead or harm.  Those that a text says are in ``tests/situati
 facts of the machine are here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Running the ``volley`` command as a user does, and the mpirun that belongs to its engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Commands that measure, with the stand-in of the fixture ``bin_folder`` for the engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What carried the messages of a run between two hosts, as a list and as a picture."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

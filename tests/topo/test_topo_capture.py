@@ -1,7 +1,5 @@
 """The probe of the topology, through pretended folders of sysfs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A program with known MPI calls, and a trace of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Copies between host and GPU memory, and the calls for which they were made."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from itertools import chain

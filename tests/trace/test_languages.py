@@ -1,7 +1,5 @@
 """Counts of programs in Fortran, and with threads, on the MPIs of the distribution."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

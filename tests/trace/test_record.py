@@ -1,7 +1,5 @@
 """``volley record`` on programs of which the calls are known, and what it says of programs that do not end."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """``volley replay``: the recorded calls of a program come back, checked, on another run."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

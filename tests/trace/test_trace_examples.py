@@ -1,7 +1,5 @@
 """The examples of docs/trace.md: each program is built, recorded and explained as the page says."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

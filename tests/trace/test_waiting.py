@@ -1,7 +1,5 @@
 """What waits for what, on traces made by hand: a tick is a nanosecond, and the times are chosen."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Fixtures: pretend hosts joined by a wire of known delay and rate (pretend_hosts.py)."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ in one process namespace that ends with this process, so nothing that was starte
 however that ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

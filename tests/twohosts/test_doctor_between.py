@@ -1,7 +1,5 @@
 """``volley doctor --hosts`` on pretended hosts names what keeps MPI from one to the other, and the remedy ends it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Two pretended hosts with a GPU each, or one that both use: what is for clusters runs there, verified."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ These are statements about truth, not about speed: the relay sets the delay and 
 could do, and volley must find them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several hosts on one switch, whose cables have a known rate."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

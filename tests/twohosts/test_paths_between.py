@@ -1,7 +1,5 @@
 """Two pretended hosts with two links: what carried the messages is named and counted, for three MPIs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``volley record``, ``explain`` and ``replay`` of a program on two hosts, which share a file system or do not."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys
