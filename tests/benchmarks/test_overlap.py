@@ -167,6 +167,7 @@ LAUNCHES = [points_of({"host": (both, both)}, SEVEN) for both in (4.0, 4.1, 8.0,
 
 SCREENS = {
     "example": golden("overlap"),
+    "computation-of-another-length": [RunLog(run=RUN, records=[point(4, 5, 8), point(4, 32, 36, size_bytes=8)])],
     "wrong-computation": [RunLog(records=[WRONG])],
     "many-points": [RunLog(run=RUN, records=points_of({"aware": (5.0, 5.0), "peer": (4.5, 4.5), "host": (9.0, 9.0)}))],
     "nothing-hidden": [

@@ -106,6 +106,9 @@ class OverlapPoint(PointRecord, frozen=True, kw_only=True, tag_field="record", t
         return f"{super().label} beside {self.computation}"
 
 
+ABOUT = 1.1
+"""Twice the 5 % within which the engine makes the computation as long as the quickest exchange."""
+
 MAX_ROWS = 12
 """So many points fit a screen as they are."""
 
@@ -289,12 +292,21 @@ def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
 
 def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
     what = "the collective" if any(point.operation for point in points) else "both ranks send a message and receive one"
-    yield f"exchange: {what}; compute: about as long; both: at once"
+    yield f"exchange: {what}; compute: {_as_long(points)}; both: at once"
     hidden = "hidden: 1 - (both - compute) / exchange, OSU's overlap"
     bounds = bounds_meaning(_kinds(points), "from, to")
     few = "from, to –: one launch with fewer than six samples" * ("single" in _kinds(points))
     yield "; ".join(filter(None, (hidden, _below_0(points), bounds, few, *report_parts.nothing_sent(points))))
     yield "slowed: time while the other runs, from its own start to its own end, / time alone, on the first rank"
+
+
+def _as_long(points: Iterable[OverlapResult]) -> str:
+    """Say how long the computations took beside the exchanges, which is known only when both were measured."""
+    ratios = [found.median for point in points if point.hidden and (found := ratio(point.alone, point.exchange))]
+    low, high = min(ratios, default=1.0), max(ratios, default=1.0)
+    if low >= 1 / ABOUT and high <= ABOUT:
+        return "about as long"
+    return f"{' to '.join(dict.fromkeys(format_sig(each, 2) for each in (low, high)))} times as long"
 
 
 def _below_0(points: Iterable[OverlapResult]) -> str:
