@@ -150,7 +150,9 @@ def test_the_script_of_volley_batch_runs_and_has_the_exit_code_of_volley(volley:
     assert [rank.bound_by for rank in run.ranks] == ["engine", "engine"]
 
 
-@pytest.mark.parametrize(("asked", "launcher"), [("srun", "srun"), ("auto", "openmpi")])
+@pytest.mark.parametrize(
+    ("asked", "launcher"), [("srun", "srun"), pytest.param("auto", "openmpi", marks=pytest.mark.long)]
+)
 def test_what_carried_the_bytes_is_shown_whoever_starts_the_ranks(volley: Volley, asked: str, launcher: str) -> None:
     """The engine's own mpirun finds the nodes, too."""
     quick = ("pingpong", "--transport", "host", "--sizes", "100,64Ki,4Mi", "--iterations", "2", "--launcher", asked)

