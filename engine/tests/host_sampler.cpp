@@ -452,7 +452,7 @@ class ModelDriver final : public Driver {
   void run(const View&, std::uint64_t count, const std::optional<Window>&) override { batch = count; }
   std::uint64_t batch = 0;
 };
-class ModelControl final : public LocalControl {
+class ModelControl : public LocalControl {
  public:
   ModelControl(const ModelDriver& driver, double once_s, double each_s)
       : LocalControl(0, 1), driver_(driver), once_s_(once_s), each_s_(each_s) {}
@@ -481,6 +481,36 @@ void the_cost_of_a_batch_is_at_most_half_a_percent() {
       EXPECT(!costs || once_s / sample_s < 0.0051);
       EXPECT(costs == (*all[0].empty_s > 0.99 * once_s));
     }
+  }
+}
+
+// The first batches take 10 ms longer than their exchanges: another program has the core.
+class InterruptedControl final : public ModelControl {
+ public:
+  explicit InterruptedControl(const ModelDriver& driver) : ModelControl(driver, 0, 1e-6) {}
+  [[nodiscard]] Elapsed elapsed(const Span& mine) override {
+    return {.seconds = ModelControl::elapsed(mine).seconds + (batches_++ < 5 ? 10e-3 : 0)};
+  }
+
+ private:
+  int batches_ = 0;
+};
+
+// Where every batch of the calibration is interrupted, one exchange of 1 µs looks long enough. No such sample is kept.
+void samples_that_are_too_short_are_dropped() {
+  for (const int visits : {1, 3}) {
+    ModelDriver driver;
+    InterruptedControl control(driver);
+    Watchdog watchdog("test", 60);
+    const Workload workload = round_trip_workload();
+    Sampling sampling = with_point_time(1e-3);
+    sampling.min_visits = visits;
+    auto all = one_series(driver, 8);
+    Sampler(control, sampling, workload, watchdog).measure(all);
+    const Series& series = all[0];
+    EXPECT(series.dropped_visits > 0 && static_cast<double>(series.count) * 1e-6 * 8 > workload.limits.sample_s);
+    EXPECT(series.visits.size() == static_cast<std::size_t>(visits) && series.work_s.size() == series.visits.size());
+    EXPECT(series.messages_timed == 2 * series.count * series.first_samples.size());
   }
 }
 
@@ -584,6 +614,7 @@ int main() {
   a_cold_exchange_is_not_charged();
   a_visit_begins_the_same_way_beside_others();
   the_cost_of_a_batch_is_at_most_half_a_percent();
+  samples_that_are_too_short_are_dropped();
   stamps_are_samples();
   rounds_are_permuted();
   a_long_first_batch_is_not_ended();

@@ -257,6 +257,7 @@ EMPTY = [
 NOTES = {
     "empty-messages": EMPTY,
     "empty-messages-alone": [log(pingpong(SAMPLES, 0))],
+    "empty-messages-skipped": [log(replace(ONLY_MPI, transport="host"), pingpong(SAMPLES, 8))],
     "one-transport": [log(pingpong(SAMPLES, size=1 << 20))],
     "decimal-points": [log(*(pingpong([t * f for t in SAMPLES], size) for size, f in ((8, 0.3), (64, 7), (512, 40))))],
     "stream": [log(stream([64e-6] * 6, size=1000))],

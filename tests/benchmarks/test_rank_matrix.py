@@ -91,6 +91,18 @@ def undecided() -> list[RunLog]:
     return [first, noisy]
 
 
+def fixed_and_undecided() -> list[RunLog]:
+    """The same of batches of ten within a budget: a longer ``--point-time`` would change nothing."""
+    logs = undecided()
+    for each in logs:
+        plan = each.run.plan
+        launch = {"asked": [["--iterations", "10"], ["--budget", "5"]]}
+        sampling = msgspec.structs.replace(plan.sampling, mode="fixed", iterations=10)
+        plan = msgspec.structs.replace(plan, sampling=sampling, launch=launch)
+        each.run = msgspec.structs.replace(each.run, plan=plan)
+    return logs
+
+
 def one_socket_uneven() -> RunLog:
     near = {(first, second): 1.3 for first in range(8) for second in range(8) if first // 4 == second // 4}
     return matrix_log(8, rows(8, slow=near))
@@ -108,6 +120,7 @@ SCREENS: dict[str, Callable[[], list[RunLog]]] = {
     "not-confirmed": lambda: rounds(both(SLOW), {}),
     "not-measured-again": lambda: [both(SLOW)],
     "undecided": undecided,
+    "undecided-fixed": fixed_and_undecided,
 }
 
 

@@ -5,6 +5,10 @@ namespace {
 
 // Clock, call and what else a batch takes besides its exchanges (the empty sample) may be this share of a sample.
 constexpr double overhead_share = 0.005;
+// A short batch predicts a long one poorly: counts grow at most so many times at once.
+constexpr std::uint64_t most_growth = 16;
+// Samples are too short if they are this many times shorter than they should be.
+constexpr std::uint64_t too_short = 8;
 
 }  // namespace
 
@@ -47,11 +51,6 @@ bool Calibration::reuse(Series& series, const Forecast::Last& last) const {
 
 // Both ranks follow the first rank's clock. All that share the windows get as many.
 void Calibration::find_count(Series& series) {
-  const bool stamped = series.stamps != nullptr;
-  const double target_s =
-      sampling_.tail && !stamped ? 0 : std::max(*series.empty_s / overhead_share, workload_.limits.sample_s);
-  const std::uint64_t least = stamped ? Stamps::least_counts : 1;
-  const std::uint64_t most = stamped ? Stamps::most_counts : workload_.max_counts;
   struct Step {
     std::uint64_t count;
     double count_s;
@@ -60,15 +59,34 @@ void Calibration::find_count(Series& series) {
   while (!step.done) {
     const double elapsed_s = shortest_batch_s(series, step.count);
     step.count_s = std::max(elapsed_s, 1e-9) / static_cast<double>(step.count);
-    const double ideal = std::min(target_s / step.count_s, static_cast<double>(most));
-    const auto wanted = round_up(std::max(least, static_cast<std::uint64_t>(std::ceil(ideal))), series.sharers);
-    // A short batch predicts a long one poorly: grow at most sixteenfold at a time.
+    const std::uint64_t wanted = wanted_count(series, step.count_s);
     step.done = wanted <= 2 * step.count;
-    step.count = step.done ? wanted : std::min(wanted, 16 * step.count);
+    step.count = step.done ? wanted : std::min(wanted, most_growth * step.count);
     step = control_.shared(step);
     series.count_s = step.count_s;
   }
   series.count = step.count;
+}
+
+std::uint64_t Calibration::wanted_count(const Series& series, double count_s) const {
+  const bool stamped = series.stamps != nullptr;
+  const double target_s =
+      sampling_.tail && !stamped ? 0 : std::max(*series.empty_s / overhead_share, workload_.limits.sample_s);
+  const std::uint64_t least = stamped ? Stamps::least_counts : 1;
+  const std::uint64_t most = stamped ? Stamps::most_counts : workload_.max_counts;
+  const double ideal = std::min(target_s / count_s, static_cast<double>(most));
+  return round_up(std::max(least, static_cast<std::uint64_t>(std::ceil(ideal))), series.sharers);
+}
+
+// Where ranks wait for a core, every batch of the calibration may be interrupted, and one exchange looks long enough.
+bool Calibration::lengthens(Series& series) {
+  if (sampling_.fixed || sampling_.tail) return false;
+  std::uint64_t wanted = series.count;
+  if (control_.leads()) wanted = wanted_count(series, median(series.first_samples) * workload_.divisor);
+  wanted = control_.shared(wanted);
+  if (wanted < too_short * series.count) return false;
+  series.count = std::min(wanted, most_growth * series.count);
+  return true;
 }
 
 // The shortest of up to ten batches, so that an interruption does not look like a slow exchange. The same on all ends.

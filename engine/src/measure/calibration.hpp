@@ -15,11 +15,14 @@ class Calibration : Measuring {
   void calibrate(Series& series, const Forecast::Last* last);
   // Sets empty_s to the median of empty batches.
   void take_empty_samples(Series& series);
+  // Whether the samples of a series are far too short; then its next ones have more exchanges. The same on all ends.
+  [[nodiscard]] bool lengthens(Series& series);
 
  private:
   void add_cost_of_batch(Series& series);
   [[nodiscard]] bool reuse(Series& series, const Forecast::Last& last) const;
   void find_count(Series& series);
+  [[nodiscard]] std::uint64_t wanted_count(const Series& series, double count_s) const;
   [[nodiscard]] double shortest_batch_s(Series& series, std::uint64_t count);
 
   Batches& batches_;

@@ -286,9 +286,13 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
       series.count_s = std::min(series.count_s, sample_s * workload_.divisor);
     }
     series.count_s = control_.shared(series.count_s);
+    if (!series.mismatch && calibration_.lengthens(series)) {
+      series.drop_samples();
+      continue;
+    }
     const Taken taken{.first_samples = series.first_samples,
                       .second_samples = series.second_samples,
-                      .visits = rounds,
+                      .visits = rounds - series.dropped_visits,
                       .sampling_s = std::max(series.sampling_s, series.elapsed_s / beside),
                       .is_long = batches_.is_long(series),
                       .has_failed = series.mismatch.has_value()};

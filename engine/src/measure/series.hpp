@@ -58,6 +58,7 @@ struct SeriesProgress {
   double count_s = 0;                     // an estimate of one count, the same on all ranks after a round
   double sampling_s = 0;                  // of the batches in visits
   std::uint64_t second_samples_sent = 0;  // samples of the second rank that the first has
+  int dropped_visits = 0;                 // whose samples were too short
 };
 
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
@@ -68,6 +69,13 @@ struct Series : SeriesRequest, SeriesResult, SeriesProgress {
   [[nodiscard]] std::uint64_t last_places() const { return restarts ? 2 : last_messages_per_fill; }
   // Counts of every sample.
   [[nodiscard]] std::uint64_t sampled() const { return stamps == nullptr ? count : 1; }
+  void drop_samples() {
+    ++dropped_visits;
+    for (auto* values : {&first_samples, &second_samples, &mean_samples, &entry_skew_s, &work_s}) values->clear();
+    parts.clear();
+    visits.clear();
+    messages_timed = second_samples_sent = 0;
+  }
 };
 
 // What all that take part in sampling work with.

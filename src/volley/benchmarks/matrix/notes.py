@@ -165,8 +165,10 @@ def _slow_ranks(case: RankMatrixCase, plan: Plan | None) -> Iterator[Note]:
         text = f"{_names(case, cleared)} took longer than comparable pairs at first; measuring again did not confirm it"
         yield finding("OK", text)
     if undecided := [each for each in remeasured if each.undecided]:
-        time_s = 10 * (plan.sampling.point_time_s if plan else RANKS_POINT_TIME_S)
-        longer = command_again("matrix", plan, ranks=len(case.firsts), point_time=f"{time_s:g}")
+        more = {"point_time": f"{10 * (plan.sampling.point_time_s if plan else RANKS_POINT_TIME_S):g}"}
+        if plan and plan.sampling.mode == "fixed":
+            more = {"iterations": f"{10 * plan.sampling.iterations}"}
+        longer = command_again("matrix", plan, ranks=len(case.firsts), budget=None, **more)
         times = _range([each.again.low for each in undecided] + [each.again.high for each in undecided])
         yield finding(
             "SLOW?",

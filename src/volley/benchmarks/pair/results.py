@@ -20,7 +20,7 @@ from volley.benchmarks.points.results import PointResult, PointSeries, by_transp
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity
-from volley.text import escape_controls, join_words
+from volley.text import count, escape_controls, join_words
 
 
 class PingPongPlan(Frozen, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ def _stream_columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequ
 
 
 def _about_stream(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
-    flow = f"{point.window} messages in flight"
+    flow = f"{count(point.window or 0, 'message')} in flight"
     if point.direction == "bi":
         return f"both ranks send at once, {flow}; total: twice the rate of the slower direction"
     return f"rank {point.ranks[0]} sends, {flow}"

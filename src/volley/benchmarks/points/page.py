@@ -193,7 +193,7 @@ def _legend(
         parts += ["GB/s: 10^9 B/s", *report_parts.nothing_sent(points)]
     if len(by_transport(points)) > 1:
         parts.append(report_parts.Account.of(points).all_verified)
-    if any(point.sized and point.size_bytes == 0 for point in points):
+    if any(point.sized and point.size_bytes == 0 and point.time for point in points):
         parts.append("0 B: nothing to compare")
     return ["; ".join(filter(None, parts))]
 
