@@ -344,12 +344,9 @@ def _two(
         ordered = [draw.sample(pair, 2) for pair in pairs]  # as with --live
         places = [[pair[side] for pair in ordered] for side in (0, 1)]
     else:
-        order = draw.sample((0, 1), 2)
         starts = sorted(draw.sample(range(launches - sum(counts) + 2), 2))
-        starts[1] += counts[order[0]] - 1
-        places = [[], []]
-        for side, start in zip(order, starts, strict=True):
-            places[side] = list(range(start, start + counts[side]))
+        starts[1] += counts[0] - 1
+        places = [list(range(start, start + count)) for start, count in zip(starts, counts, strict=True)]
     one, other = ({key: [times[place] for place in those] for key, times in medians.items()} for those in places)
     return one, other
 

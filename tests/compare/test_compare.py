@@ -127,11 +127,9 @@ def with_common_point() -> tuple[Logs, Logs]:
     return first, without(launches(2, count=1), slice(1, None))
 
 
-def drifting(**slower: float) -> Logs:
-    steps = [1.1**step for step in range(8)]
-    return [
-        launches(1, count=1, slower={name: slower.get(name, 1) * d for name in ("host", "aware")})[0] for d in steps
-    ]
+def drifting(steps: range = range(8), by: float = 1.1, **slower: float) -> Logs:
+    factors = ({name: slower.get(name, 1) * by**step for name in ("host", "aware")} for step in steps)
+    return [launches(1, count=1, slower=each)[0] for each in factors]
 
 
 COMPARED: dict[str, Callable[[], tuple[Logs, Logs]]] = {
@@ -149,6 +147,7 @@ COMPARED: dict[str, Callable[[], tuple[Logs, Logs]]] = {
         without(launches(2, noise=0.1), slice(2, None)),
     ),
     "one-same-one-undecided": lambda: (without(launches(1), slice(2, None)), without(one_varies(), slice(2, None))),
+    "drift": lambda: (drifting(by=1.01), drifting(range(8, 16), 1.01, aware=1.2)),
     "slower-and-faster": lambda: (launches(1), faster_at_the_largest()),
     "only-in-b": lambda: (launches(1), launches(2, names=("host", "aware", "peer"))),
     "failed": lambda: (launches(1), one_failed()),
@@ -188,6 +187,17 @@ def test_launches_in_pairs_are_compared_with_each_other() -> None:
     assert not compared(drift, later).of("changed").size
     paired = compared(in_turn(drift), in_turn(later))
     assert list(paired.by_series(paired.of("changed"))) == ["aware"]
+
+
+def test_a_gate_says_what_may_be_drift() -> None:
+    found = compared(*COMPARED["drift"]())
+    assert list(found.by_series(found.drifted)) == ["host"]
+    condition = FailOn("--fail-on slower:5%", 0.05)
+    code, words = page.gate(found, condition)
+    assert (code, "host" in words) == (1, False)
+    code, words = page.gate(compared(drifting(by=1.01), drifting(range(8, 16), 1.01)), condition)
+    assert code == 4
+    assert "6 of 6 points may be slower by 5 % or more (6 perhaps because of drift: use --live)" in words
 
 
 def test_pairs_without_a_partner_are_left_out() -> None:

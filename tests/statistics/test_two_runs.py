@@ -3,6 +3,7 @@
 import math
 import random
 import tracemalloc
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -64,6 +65,32 @@ def test_a_drift_that_both_of_a_pair_share_hides_no_change() -> None:
     assert paired.ratio == pytest.approx(1.05, rel=0.01)
 
 
+def one_after_the_other(draw: random.Random, kind: str) -> Floats:
+    """Launches of two runs of the same thing: the machine drifts, or each launch resembles the one before."""
+
+    def times() -> Iterator[float]:
+        off = draw.gauss(0, 0.015)
+        for launch in range(16):
+            off = 0.9 * off + draw.gauss(0, 0.0065)
+            yield math.exp({"drift": 0.05 * launch / 15 + draw.gauss(0, 0.01), "alike": off}[kind])
+
+    return np.array([[*times()] for _ in range(8)])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("kind", "differ", "changed"), [("drift", 50, 8), ("alike", 35, 18)])
+def test_what_a_drift_may_explain_is_no_change_and_more_is_one(
+    kind: str, differ: int, changed: int, reverse: bool
+) -> None:
+    draw = random.Random(5)
+    times = [one_after_the_other(draw, kind) for _ in range(60)]
+    sides = [(each[:, :8], each[:, 8:])[:: -1 if reverse else 1] for each in times]
+    found = [differences(*each, reverse=reverse) for each in sides]
+    assert sum(bool(each.differ.any()) for each in found) >= differ
+    assert sum(bool(each.changed.any()) for each in found) <= changed
+    assert sum(bool(differences(one, 1.1 * two, reverse=reverse).changed[3]) for one, two in sides) >= 54
+
+
 def test_a_change_of_less_than_one_per_cent_is_none() -> None:
     before = np.array([[1.0, 1.0001, 1.0002, 1.0003, 1.0004, 1.0005]])
     small = differences(before, before * 1.005)
@@ -96,7 +123,7 @@ def test_outlying_launches_do_not_hide_a_change() -> None:
 
 def test_of_many_permutations_some_are_drawn_and_the_same_each_time() -> None:
     draw = random.Random(4)
-    before, after = run(draw, 12), run(draw, 12, 1.05)
+    before, after = run(draw, 12), run(draw, 12, 1.1)
     for paired in (False, True):
         one, other = (differences(before, after, paired=paired) for _ in range(2))
         assert (one.probability == other.probability).all()

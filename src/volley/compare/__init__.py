@@ -9,9 +9,10 @@ COMMANDS = (
         name="compare",
         help="""Compare two runs: what changed, what is the same, and what cannot be decided yet.
 
-        The ratio of every point has its 95 % interval over launches. CHANGED is tested for the whole sweep at once; a
-        machine that drifts between the runs may be its cause. SAME is shown by the interval, not assumed. Six launches
-        of each run can show a change, or four of one and six of the other, or three and nine; with --live, seven.
+        The ratio of every point has its 95 % interval over launches. CHANGED is tested for the whole sweep at once, and
+        is more than a steady drift of the launches explains; a machine that changed between the runs may be its cause.
+        SAME is shown by the interval, not assumed. Six launches of each run can show a change, or four of one and six
+        of the other, or three and nine; with --live, seven.
 
         With --live, two command lines take turns, so that a drift of the machine affects both. The first run may also
         be a reference: published results of another machine have no repeats, so there are ratios and no verdicts.

@@ -28,7 +28,6 @@ from volley.records.run_log import Observable, RunLog, not_whole, place_name
 from volley.references import Reference, published
 from volley.statistics.launches import FEASIBLE
 from volley.statistics.two_runs import (
-    SWEEP,
     Booleans,
     Differences,
     Floats,
@@ -206,6 +205,11 @@ class Comparison:
         return np.flatnonzero(self.verdicts == verdict)
 
     @cached_property
+    def drifted(self) -> Integers:
+        """The undecided points that differ, by no more than a drift of the machine may explain."""
+        return np.flatnonzero(self.differences.drifted & (self.verdicts == "undecided"))
+
+    @cached_property
     def firsts(self) -> list[tuple[Sweep, str]]:
         """Of each sweep the first point."""
         firsts = np.unique(self.sweep, return_index=True)[1].tolist()
@@ -248,22 +252,24 @@ class Comparison:
         """About how many launches of each side would decide; NaN if decided, or with more than ``FEASIBLE``.
 
         An interval narrows with the square root of the launches.  It decides where it fits within the range of what is
-        the same, or, ``SWEEP`` times as narrow, where it excludes 1.
+        the same, or, ``widths`` times as narrow, where it excludes 1.  A drift does not go away.
         """
         found, at_least = self.differences, min_to_decide(paired=self.paired, comparisons=self.comparisons)
         fewer = np.minimum(*found.launches)
         off = np.abs(np.log(found.ratio))
-        room = np.maximum(math.log1p(self.within) - off, off / SWEEP)
+        room = np.maximum(math.log1p(self.within) - off, off / found.widths)
         with np.errstate(all="ignore"):  # no room at all
             needed = np.ceil(fewer * (found.width / room) ** 2)
-        needed = np.where(needed <= FEASIBLE, np.maximum(needed, np.maximum(fewer + 1, at_least)), np.nan)
+        needed = np.where(
+            (needed <= FEASIBLE) & ~found.drifted, np.maximum(needed, np.maximum(fewer + 1, at_least)), np.nan
+        )
         return np.where(self.verdicts == "undecided", np.where(found.kind == "ci", needed, at_least), np.nan)
 
     @cached_property
     def shown_by_most(self) -> Floats:
         """The smallest difference of each point that ``FEASIBLE`` of each side would show, as a fraction."""
         narrower = np.sqrt(np.minimum(*self.differences.launches) / FEASIBLE)
-        return np.exp(SWEEP * self.differences.width * narrower) - 1
+        return np.exp(self.differences.widths * self.differences.width * narrower) - 1
 
     @cached_property
     def able(self) -> Booleans:
@@ -375,7 +381,8 @@ def compare(first: Side, second: Side, within: float, *, name: str = "B", compar
         raise UserError(_nothing_in_common(first, second))
     one, other = (medians_of(each.T) for each in times)
     if first.repeats:
-        found = differences(*times, paired=paired, comparisons=comparisons)
+        begun = [min((run.started_at for run in side.runs), default="") for side in (first, second)]
+        found = differences(*times, paired=paired, comparisons=comparisons, reverse=begun[1] < begun[0])
     else:  # a number that does not vary: the interval is that of the second side
         times[0] = np.where(np.isnan(times[1]), np.nan, times[0])
         found = differences(*times, paired=True)

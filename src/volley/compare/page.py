@@ -192,9 +192,10 @@ def _judged(comparison: Comparison, condition: FailOn) -> tuple[int, str]:
     if not undecided.size and not unseen:
         return EXIT_GOOD, f"passed{sees}{f'; {lacks}' if lacks and first.repeats else ''}"
     # "undecided" is the table's verdict about --within; what the condition asks is another question.
-    doubt = f"{_are(undecided.size)} undecided"
+    doubt, drifted = f"{_are(undecided.size)} undecided", np.intersect1d(undecided, comparison.drifted).size
     if condition.share:
         doubt = f"may {'differ' if condition.either_way else 'be slower'} by {condition.share * 100:g} % or more"
+    doubt += f" ({drifted} perhaps because of drift: use --live)" if drifted else ""
     why = "; ".join(unseen) or f"{undecided.size} of {count(points, 'point')} {doubt}{sees}"
     if condition.undecided:
         return EXIT_FAILED, f"failed: {why}"
@@ -368,6 +369,8 @@ def verdict_words(comparison: Comparison, point: int) -> str:
         return slower_or_faster(ratio)
     if verdict == "same":
         return f"same within {comparison.same_within[point]:.0f} %"
+    if point in comparison.drifted:
+        return f"undecided: {slower_or_faster(ratio)}, or drift"
     needed = comparison.launches_needed[point]
     launches = f"more than {FEASIBLE}" if np.isnan(needed) else f"about {needed:.0f}"
     return f"undecided: needs {launches} launches"
@@ -446,7 +449,14 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
     if comparison.first.reference:
         for line in comparison.first.reference.method:
             yield Note("finding", f"{comparison.first.name}: {line}")
-    undecided = comparison.of("undecided")
+    undecided, drifted = comparison.of("undecided"), comparison.drifted
+    if drifted.size:
+        names = join_few([comparison.point_name(point) for point in drifted.tolist()])
+        differ = "differs" if drifted.size == 1 else "differ"
+        yield Note("finding", f"{names} {differ} by no more than a drift of the machine may explain: use --live")
+    elif comparison.of("changed").size and not comparison.paired:
+        yield Note("finding", "the machine may have drifted between the runs: --live tells that from other causes")
+    undecided = np.setdiff1d(undecided, drifted)
     needed = comparison.launches_needed[undecided]
     known = np.sort(needed[~np.isnan(needed)]).astype(int).tolist()
     if undecided.size and comparison.possible:

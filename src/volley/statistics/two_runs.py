@@ -14,6 +14,9 @@ its largest statistic over all results, so the rate of false alarms holds for th
 has and even though they are correlated: a launch on a slow CPU is slow at every size (P. H. Westfall and S. S. Young,
 Resampling-Based Multiple Testing, 1993; T. E. Nichols and A. P. Holmes, Nonparametric permutation tests for functional
 neuroimaging, Human Brain Mapping 15 (2002) 1-25, on the largest statistic).
+
+A permutation takes launches for independent.  Those of a run are close in time, so a machine that drifts makes every
+run differ from the next one.  What a steady drift of the launches explains is therefore no change.
 """
 
 from __future__ import annotations
@@ -52,8 +55,7 @@ def medians_of(observations: Floats) -> Floats:
 LEVEL = 0.005
 """The significance level of one sweep: the largest probability that counts as a change.  Runs that follow each other
 are minutes apart and the machine drifts between them: at 0.05, one sweep in seven was called different on recorded
-launches of the same thing; at 0.005, 0 to 6 % on two machines and 12 to 16 % on one that drifts
-(docs/method/coverage.md)."""
+launches of the same thing (docs/method/coverage.md)."""
 
 PAIRED_LEVEL = 0.02
 """The same for launches in pairs: drift changes both of a pair, and which of them came first was drawn, so the level
@@ -64,6 +66,9 @@ SMALLEST = 0.01
 
 SWEEP = 2.0
 """For a change to hold over a whole sweep, its interval must be about this many times as narrow as to exclude 1."""
+BESIDE_DRIFT = 3.3
+"""A change of this many widths is more than ``SWEEP`` of them beyond the drift in 95 % of cases: less the drift, which
+has three times the variance, the ratio has a standard error of 2 / 2.6 widths."""
 MAX_COMPARISONS = 10
 """With more, hardly a share of ``MAX_PERMUTATIONS`` would be small enough for the level of each."""
 
@@ -115,13 +120,26 @@ class Differences:
     """The share of the permutations in which some result of the sweep stands out as much as this one does."""
     level: float
     """The largest probability that counts as a change."""
+    drift: Floats
+    """The ratio that a steady drift of the launches makes between the runs; NaN of pairs, whose launches share it."""
 
     @cached_property
-    def changed(self) -> Booleans:
+    def differ(self) -> Booleans:
         """True where the runs differ in this result: over the whole sweep, in the interval, and by ``SMALLEST``."""
         apart = (self.kind == "ci") & ((self.low > 1) | (self.high < 1))
         found: Booleans = apart & (self.probability <= self.level) & (np.abs(self.ratio - 1) >= SMALLEST)
         return found
+
+    @cached_property
+    def drifted(self) -> Booleans:
+        """True where they differ, but not by ``SWEEP`` widths of the interval more than the drift explains."""
+        beyond = np.sign(np.log(self.ratio)) * np.log(self.ratio / self.drift)
+        found: Booleans = self.differ & (beyond <= SWEEP * self.width)
+        return found
+
+    @property
+    def changed(self) -> Booleans:
+        return self.differ & ~self.drifted
 
     @cached_property
     def shown_within(self) -> Floats:
@@ -135,10 +153,16 @@ class Differences:
         """The logarithm of the ratio of the farther bound to the middle."""
         return np.maximum(np.log(self.high / self.ratio), np.log(self.ratio / self.low))
 
+    @property
+    def widths(self) -> Floats:
+        """How many widths a change must be, so that most repetitions show it."""
+        return np.where(np.isnan(self.drift), SWEEP, BESIDE_DRIFT)
+
     def detectable(self, share: float) -> Floats:
         """Return the smallest change of each result that a repetition shows to be larger than ``share``; infinite
         without an interval (docs/method/two-runs.md)."""
-        return np.where(self.kind == "ci", (1 + share) * np.exp(SWEEP * self.width) - 1, math.inf)
+        most = np.maximum((1 + share) * np.exp(SWEEP * self.width), np.exp(self.widths * self.width))
+        return np.where(self.kind == "ci", most - 1, math.inf)
 
 
 @lru_cache(maxsize=256)
@@ -162,36 +186,43 @@ def min_beside(launches: int, *, comparisons: int = 1) -> int:
     return next((count for count in range(2, 100) if can_decide(launches, count, comparisons=comparisons)), 100)
 
 
-def differences(first: Floats, second: Floats, *, paired: bool = False, comparisons: int = 1) -> Differences:
+def differences(
+    first: Floats, second: Floats, *, paired: bool = False, comparisons: int = 1, reverse: bool = False
+) -> Differences:
     """Compare two runs, result by result.
 
     A launch need not have every result.  A result of so few launches that they cannot show a change takes no part in
     the verdict over the others.
 
     Args:
-        first: positive medians: a row for each result, a column for each launch; NaN where it was not measured.
+        first: positive medians: a row for each result, a column for each launch, in their order; NaN where it was not
+            measured.
         second: the same results of the other run.
         paired: launches of the same column were measured together, and both lack the same results.
         comparisons: how many runs are compared with the first one; the level is divided by it (Bonferroni), so that
             the rate of false alarms holds for all of them together.
+        reverse: the second run was measured before the first.
     """
     first, second = (run[:, ~np.isnan(run).all(axis=0)] for run in (first, second))
     counts = [np.count_nonzero(~np.isnan(run), axis=1) for run in (first, second)]
     ratio, probability, deciding = np.ones(len(first)), np.ones(len(first)), np.zeros(len(first), bool)
+    drift = np.full(len(first), np.nan)
     bounds, shown = (Bounds(np.ones(len(first)), np.ones(len(first)), np.empty(len(first), "U6")) for _ in range(2))
     for launches in dict.fromkeys(zip(*(count.tolist() for count in counts), strict=True)):
         alike = np.flatnonzero((counts[0] == launches[0]) & (counts[1] == launches[1]))
         deciding[alike] = can_decide(*launches, paired=paired, comparisons=comparisons)
-        for some in _parts(len(alike), math.prod(launches)):
+        for some in _parts(len(alike), max(launches) ** 2):
             rows = alike[some]
             one, other = (times[~np.isnan(times)].reshape(len(rows), -1) for times in (first[rows], second[rows]))
             found = (ratio_of_pairs if paired else ratio_of)(one, other)
             for whole, part in zip((ratio, *bounds, *shown), (found[0], *found[1], *found[2]), strict=True):
                 whole[rows] = part
+            if not paired and can_decide(*launches):
+                drift[rows] = drift_between(one, other) ** (-1 if reverse else 1)
     if deciding.any():
         probability[deciding] = _probabilities(first[deciding], second[deciding], paired=paired)
     level = (PAIRED_LEVEL if paired else LEVEL) / comparisons
-    return Differences(ratio, *bounds, shown, (counts[0], counts[1]), probability, level)
+    return Differences(ratio, *bounds, shown, (counts[0], counts[1]), probability, level, drift)
 
 
 def _parts(results: int, numbers: int) -> Iterator[slice]:
@@ -224,6 +255,20 @@ def ratio_of_pairs(first: Floats, second: Floats) -> Ratios:
     proven = np.where([each.interval is not None for each in found], "ci", kinds)
     middle = np.array([each.median for each in found])
     return middle, Bounds(ends[0], ends[1], proven), Bounds(ends[2], ends[3], kinds)
+
+
+def drift_between(first: Floats, second: Floats) -> Floats:
+    """Return the ratio that a steady drift makes between runs of which the second follows the first.
+
+    The slope is the median of those between any two launches of a run (P. K. Sen, Journal of the American Statistical
+    Association 63 (1968) 1379-1389), which an outlier does not move.
+    """
+    slopes = []
+    for run in (first, second):
+        one, other = np.triu_indices(run.shape[1], 1)
+        slopes.append(np.log(run[:, other] / run[:, one]) / (other - one))
+    between: Floats = np.exp(medians_of(np.hstack(slopes).T) * (first.shape[1] + second.shape[1]) / 2)
+    return between
 
 
 @lru_cache(maxsize=256)
