@@ -98,7 +98,7 @@ NEUTRAL = (
     r"(NOISY )?\d+ points? of .* (vary|varies|less certain)", r"many samples took far longer", r"the samples drifted",
     r".*: launches cluster around", r"no fitted curves",
     r"line rate in each direction", r"\S+( \S+)?: ([\d.e-]+ µs at .*|peak .*|t\(n\) .*)", r"one launch cannot show",
-    r".*fastest.*: not known",
+    r".*fastest.*: not known", r"exchange: .*; compute: [\d.]+( to [\d.]+)? times as long; both: at once",
 )  # fmt: skip
 """Sentences that describe numbers and their spread, or ask for more launches."""
 
