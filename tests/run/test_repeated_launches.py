@@ -15,6 +15,7 @@ from volley.benchmarks.points.results import times
 from volley.command.options import JobOptions, SamplingOptions
 from volley.launch.engine import About, TransportAbout
 from volley.launch.inside_launcher import RankInfo
+from volley.machine.transports import HOST_RATE_BPS
 from volley.records.plan import OUT_OF_TIME, Plan, Sampling
 from volley.records.record_types import End, LaunchTimes
 from volley.records.run_log import RunLog
@@ -311,6 +312,15 @@ def test_a_fixed_batch_that_takes_longer_than_the_budget_is_told_before() -> Non
     fixed = jobs(plan(budget_s=5.0, sampling=sampling, options={"sizes_bytes": [8]}))
     assert re.match(r"a launch takes \d+ s, longer than the 5 s that it has", fixed.note)
     assert fixed.expected_s(JobContext(NO_GPU), PointForecast) > 100
+
+
+def test_further_visits_of_long_windows_are_expected() -> None:
+    def whole_s(visits: int) -> float:
+        asked = plan("stream", sampling=Sampling(min_visits=visits), options={"sizes_bytes": [64 << 20]})
+        return PointForecast(asked).whole_s
+
+    window_s = 64 * (64 << 20) / HOST_RATE_BPS
+    assert whole_s(3) - whole_s(1) == pytest.approx(2 * 3 * window_s)  # a visit: one untimed, two samples
 
 
 def test_sizes_that_the_engine_leaves_out_for_their_time_are_not_expected() -> None:

@@ -374,12 +374,12 @@ def repeated(
             return Jobs((Job(plan),))
         return Jobs((Job(plan),), shortest_s=alone_s, note=_too_long(alone_s, asked_s))
     if plan.sampling.mode == "adaptive":
-        point_time_s = plan.sampling.point_time_s
+        short = msgspec.structs.replace(plan.sampling, min_visits=MIN_VISITS)
+        plan = msgspec.structs.replace(plan, sampling=short)
         if "point_time" not in options.sampling.given:
             part_s = (asked_s or math.inf) / (number or FIRST_LOOK) - start_s
-            point_time_s = _point_time_s(plan, part_s, context, forecast)
-        short = msgspec.structs.replace(plan.sampling, point_time_s=point_time_s, min_visits=MIN_VISITS)
-        plan = msgspec.structs.replace(plan, sampling=short)
+            short = msgspec.structs.replace(short, point_time_s=_point_time_s(plan, part_s, context, forecast))
+            plan = msgspec.structs.replace(plan, sampling=short)
     measuring_s = measures_in_s(Job(plan), context, forecast)
     whole_s = start_s + measures_in_s(Job(msgspec.structs.replace(plan, budget_s=None)), context, forecast)
     alone_s = _without_forecast_s(plan, context, forecast)

@@ -99,9 +99,9 @@ COLD_S = 0.2
 """To fill buffers of twice a cache of 32 MiB, on the two cores."""
 
 MESSAGE_PASSES, WINDOW_PASSES = 12, 2
-"""A long message or a window of them passes so often, in warm-up, samples and verification.  On two cores a launch of
-28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of 23 sizes up to 4 MiB
-7.8 s, and one of message rates at five sizes 0.4 s."""
+"""A long message or a window of them passes so often in a launch of one visit, in warm-up, samples and verification.
+On two cores a launch of 28 sizes up to 1 GiB took 10.3 s, one of 18 sizes up to 1 MiB 1.2 s, and a launch of windows of
+23 sizes up to 4 MiB 7.8 s, and one of message rates at five sizes 0.4 s."""
 
 LONG_EXCHANGE_S = 0.05
 """After an exchange that takes longer, the engine asks ``--size-time`` (``long_exchange_s`` of its workload)."""
@@ -127,7 +127,9 @@ class PointForecast(Forecast):
         sampling, window = plan.sampling, getattr(plan.options, "window", None)
         adaptive = sampling.mode == "adaptive"
         exchanges = sampling.warmup + sampling.iterations
-        passes = (WINDOW_PASSES * window if window else MESSAGE_PASSES) if adaptive else exchanges * (window or 2)
+        further = VISIT_EXCHANGES * (sampling.min_visits - 1) if adaptive else exchanges
+        passes = (WINDOW_PASSES * window if window else MESSAGE_PASSES) if adaptive else 0
+        passes += further * (window or 2)
         self._passes, self._timed_s = passes, min(sampling.point_time_s, _GUESSED_POINT_S) if adaptive else 0.0
         self._untimed_s = COLD_S if getattr(plan.options, "cold_cache", False) else 0.0
         self._untimed_s += 0.0 if adaptive else passes * MESSAGE_S
