@@ -8,10 +8,9 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from data_faults import DATA
 from example_records import collective, golden, log, plan
 from screens import check_formats, shown
-from the_command import Command
+from the_command import DATA_FAULTS, Command
 from volley import benchmarks
 from volley.benchmarks.collective import IN_PLACE, ROOTED, USUAL
 from volley.benchmarks.collective.results import CollectivePlan, CollectivePoint, bus_factor
@@ -123,7 +122,7 @@ def test_without_named_operations_those_that_can_be_are_in_place(volley: Command
 
 def test_a_broken_collective_is_found(volley: Command) -> None:
     """Every element type and number of ranks: engine/tests/mpi_collective.cpp."""
-    broken = [f"host+{fault}" for fault in DATA]
+    broken = [f"host+{fault}" for fault in DATA_FAULTS]
     words = ("--operation", ",".join(OPERATIONS), "--sizes", "24,4096", "--iterations", "5")
     (log,) = volley("collective", "--ranks", "3", "--transport", ",".join(broken), *words).records
     found = {(point.transport, point.operation): (point.status, point.ended_by) for point in log.of(CollectivePoint)}

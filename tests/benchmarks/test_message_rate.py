@@ -5,11 +5,10 @@ import io
 
 import pytest
 
-from data_faults import DATA
 from example_records import golden, log, transport
 from message_rate_records import PLAN, launches, point
 from screens import check_formats
-from the_command import Command
+from the_command import DATA_FAULTS, Command
 from volley import benchmarks
 from volley.benchmarks.message_rate.results import MessageRatePoint, Saturation, results, saturation
 from volley.benchmarks.points import jobs as points_jobs
@@ -110,7 +109,7 @@ RANKS_OF = {"fan-in": {1: [0, 1], 2: [0, 1, 2]}, "fan-out": {1: [0, 1], 2: [0, 1
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", RANKS_OF)
 def test_every_fault_is_found_in_every_pattern(volley: Command, pattern: str) -> None:
-    broken = [f"host+{fault}" for fault in DATA]
+    broken = [f"host+{fault}" for fault in DATA_FAULTS]
     words = ("-n", "3", "-t", ",".join(["host", *broken]), "--sizes", "8,4096", "--window", "4", "--pattern", pattern)
     done = volley("message-rate", *words, *QUICK, "--budget", "60")
     (log,) = done.records

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from example_records import collective
-from fake_about import ABOUT_FAKE
 from node_limits import THIS
 from the_command import Command, Finished
+from the_session import ABOUT_FAKE
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.check import COMMAND, cluster, command, limits, machine

@@ -2,8 +2,7 @@
 
 import pytest
 
-from data_faults import DATA
-from the_command import Command
+from the_command import DATA_FAULTS, Command
 from volley.benchmarks.collective.results import CollectivePoint
 from volley.benchmarks.pair.results import StreamPoint
 from volley.benchmarks.points import OPERATIONS
@@ -16,7 +15,7 @@ STAY = dict.fromkeys(("host/persistent", "host/partitioned"), "requests are made
 @pytest.mark.slow
 def test_every_transport_in_host_memory_is_sound_and_every_fault_is_found(volley: Command) -> None:
     sound = ("host", "host/nonblocking", "host/vector", "host/put", "host/put/fence", "host/get", "null")
-    faulty = tuple(f"host+{fault}" for fault in DATA)
+    faulty = tuple(f"host+{fault}" for fault in DATA_FAULTS)
     done = volley("pingpong", *COLD, "-t", ",".join((*sound, *faulty, *STAY)), "--sizes", "128,64Ki")
     (log,) = done.records
     (large,) = volley("pingpong", *COLD, "-t", "host,host+swap", "--sizes", "40Mi").records
@@ -33,7 +32,7 @@ def test_every_transport_in_host_memory_is_sound_and_every_fault_is_found(volley
 
 @pytest.mark.parametrize("direction", ["uni", "bi"])
 def test_windows_are_sound_and_every_fault_is_found(volley: Command, direction: str) -> None:
-    faulty = tuple(f"host+{fault}" for fault in DATA)
+    faulty = tuple(f"host+{fault}" for fault in DATA_FAULTS)
     words = ("--sizes", "100,64Ki", "--window", "5", "--direction", direction)
     done = volley("stream", *COLD, "-t", ",".join(("host", *faulty)), *words)
     (log,) = done.records

@@ -3,14 +3,13 @@
 import re
 from pathlib import Path
 
-from data_faults import DATA
-from the_command import Command
+from the_command import DATA_FAULTS, Command
 from volley.benchmarks.points.records import PointRecord
 from volley.launch.engine import ask_about
 from volley.machine.transports import TRANSPORTS, have_threads
 
 FOUND_BY = {
-    **dict.fromkeys(DATA, "data"),
+    **dict.fromkeys(DATA_FAULTS, "data"),
     "wrap": "data",
     "hang": "watchdog",
     "unopened": "reason",
@@ -28,8 +27,11 @@ METHOD = Path(__file__).parents[2] / "docs/method/verification.md"
 
 def test_every_fault_and_every_broken_transport_in_host_memory_is_found(volley: Command) -> None:
     """Every fault of every transport, in every way of measuring: engine/tests/mpi_transports.cpp."""
-    names = [*(f"host+{fault}" for fault in DATA), *(f"{name}+{DATA[0]}" for name in HOST if name != "host")]
-    empty = [f"null+{fault}" for fault in DATA]  # transports nothing that could be wrong
+    names = [
+        *(f"host+{fault}" for fault in DATA_FAULTS),
+        *(f"{name}+{DATA_FAULTS[0]}" for name in HOST if name != "host"),
+    ]
+    empty = [f"null+{fault}" for fault in DATA_FAULTS]  # transports nothing that could be wrong
     few = ("--sizes", ",".join(map(str, ONLY)), "--iterations", "5", "--launches", "1")
     done = volley("pingpong", "--transport", ",".join(names + empty), *few)
     (log,) = done.records
@@ -53,4 +55,4 @@ def test_the_published_tables_are_about_the_faults_and_transports_of_the_engine(
         assert f"| `{each.name}` | {each.summary.replace('5 us', '5 µs')} | {FOUND_BY[each.name]} |" in text
     for each in about.transports:
         found = "–" if each.memory == "none" else "✓"
-        assert f"| `{each.name}` | {' | '.join([found] * len(DATA))} |" in text
+        assert f"| `{each.name}` | {' | '.join([found] * len(DATA_FAULTS))} |" in text

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from data_faults import DATA
-from the_command import BEYOND_AN_INT, Command
+from the_command import BEYOND_AN_INT, DATA_FAULTS, Command
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.collective import IN_PLACE, USUAL
 from volley.benchmarks.collective.results import CollectivePoint
@@ -131,7 +130,7 @@ def test_messages_that_an_int_cannot_count_arrive_whole(volley: Command, words: 
     assert [(point.transport, point.reason) for point in log.records if point.status == "failed"] == []
 
 
-@pytest.mark.parametrize("fault", DATA)
+@pytest.mark.parametrize("fault", DATA_FAULTS)
 @pytest.mark.parametrize(
     "words",
     [
@@ -267,7 +266,7 @@ def test_collectives_deliver_on_memory_of_nccl(volley: Command, gpus: set[str]) 
     assert {point.status for point in log.of(CollectivePoint) if point.operation != "barrier"} == {"ok"}
 
 
-@pytest.mark.parametrize("fault", DATA)
+@pytest.mark.parametrize("fault", DATA_FAULTS)
 def test_a_fault_of_a_collective_is_found_on_the_device(volley: Command, fault: str) -> None:
     names = ",".join(f"{name}+{fault}" for name in ("staged/pinned", "aware", *NCCL))
     log = measured(volley, *COLLECTIVES, "--ranks", "2", "-t", names, SHARED)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from data_faults import DATA
-from the_command import FEW, LIMIT_S, Command, engine_words
+from the_command import DATA_FAULTS, FEW, LIMIT_S, Command, engine_words
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.message_rate.results import MessageRatePoint
 from volley.benchmarks.points.records import PointRecord
@@ -37,7 +36,7 @@ def unbound(volley: Command, engine: Path, *words: str, options: Sequence[str]) 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two threads need two CPUs")
 def test_every_fault_is_found_with_threads(volley: Command, engine: Path) -> None:
     """engine/tests/mpi_transports.cpp finds them in round trips and in windows."""
-    names = ["host/threads/2", *(f"host/threads/2+{fault}" for fault in DATA)]
+    names = ["host/threads/2", *(f"host/threads/2+{fault}" for fault in DATA_FAULTS)]
     words = ("message-rate", "-t", ",".join(["host", *names]), *QUICK, "--budget", str(LIMIT_S))
     code, log = unbound(volley, engine, *words, options=["--threads"])
     assert (code, log.run is not None and log.run.mpi and log.run.mpi.thread_multiple) == (1, True)

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from example_records import run as example_run
 from fake_engine import install, use
 from fake_nvml import FakeNvml, NVMLError
-from gpu_facts import H200, MIXED, T4, changed, machine
-from gpu_records import device_of
+from gpu_records import H200, MIXED, T4, changed, device_of, machine
 from screens import SCREENS, check_screen
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command

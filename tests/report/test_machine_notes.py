@@ -8,7 +8,7 @@ from msgspec.structs import replace
 import screens
 from example_records import golden, log, pingpong, transport, with_devices
 from example_records import run as example_run
-from gpu_facts import H200, changed, machine
+from gpu_records import H200, changed, machine
 from screens import SCREENS, check_screen
 from volley.machine.hardware import Device, Settings
 from volley.records.launch_series import LaunchSeries, series_of

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fake_about import ABOUT_FAKE
-from the_session import read_runs
+from the_session import ABOUT_FAKE, read_runs
 from volley.benchmarks import plain
 from volley.benchmarks import read as read_command
 from volley.command.options import JobOptions

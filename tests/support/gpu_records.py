@@ -1,9 +1,11 @@
 """Records of matrices between GPUs, made with few words: what H200s gave, so that reports have something to show."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from example_records import run
 from volley.benchmarks.matrix import SECTIONS, USUAL, WITH_HOST
@@ -13,6 +15,7 @@ from volley.records.plan import Plan
 from volley.records.record_types import End
 from volley.records.run_log import RunLog
 
+MACHINES = Path(__file__).parents[1] / "machines"
 MIB = 1 << 20
 RATES = {
     "uni/off": 38e9, "bi/off": 53e9, "uni": 394e9, "uni/read": 392e9, "bi": 783e9, "uni/kernel": 370e9,
@@ -165,7 +168,7 @@ def log(
     """A whole run; ``changed`` replaces the rows of sections."""
     there = list(devices or [device(number) for number in range(count)])
     plan = Plan(benchmark="gpu_matrix", world_size=1, transports=[], options=GpuMatrixPlan(sections=list(sections)))
-    rank = msgspec.structs.replace(run().ranks[0], device=there[0] if there else None)
+    rank = replace(run().ranks[0], device=there[0] if there else None)
     made = RunLog(run=run(plan, ranks=[rank]))
     can = [[one == two or access((one, two)) for two in range(len(there))] for one in range(len(there))]
     made.records.append(GpuMatrixGpus(devices=there, can_access=can))
@@ -178,3 +181,17 @@ def log(
     status: Literal["complete", "failed"] = "failed" if bad else "complete"
     made.end = End(status=status, points_ok=len(made.statuses) - bad, points_failed=bad, elapsed_s=9.0)
     return made
+
+
+H200, T4, MIXED = "composed-2xh200-nv18", "composed-4xt4-pcie", "composed-4xv100-mixed"
+
+
+def machine(name: str) -> list[Hardware]:
+    """The records of a machine, before and after."""
+    lines = (MACHINES / name / "hardware.jsonl").read_bytes().splitlines()
+    return [msgspec.json.decode(line, type=Hardware) for line in lines]
+
+
+def changed(records: list[Hardware], **changes: object) -> list[Hardware]:
+    """The records with every GPU changed."""
+    return [replace(each, gpus=[replace(gpu, **changes) for gpu in each.gpus]) for each in records]

@@ -30,6 +30,9 @@ BUSY = {"OMPI_MCA_mpi_yield_when_idle": "0"}
 """For a test of what doctor finds: beside other work, ranks that yield are slow."""
 BEYOND_AN_INT = (2 << 30) + 8
 """Bytes of a message that MPI's int cannot count."""
+DATA_FAULTS = ("flip", "early", "late", "lose", "swap", "echo")
+"""Faults that change what arrives: every point fails. `wrap` needs a long pass of short messages: see
+engine/tests/host_sampler.cpp."""
 LIMIT_S = 240
 """No command takes so long, also on a busy machine; one that hangs fails its test instead of the whole suite."""
 

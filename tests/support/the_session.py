@@ -4,13 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from fake_engine import ABOUT
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks import read as read_command
+from volley.launch.engine import About, FaultAbout, TransportAbout
 from volley.records import records_file
 from volley.records.run_log import RunLog
 from volley.run import session
 
 SIZES = (8, 64)
+ABOUT_FAKE = About(
+    version="0.1.0",
+    transports=tuple(TransportAbout(**each) for each in ABOUT["transports"]),  # type: ignore[attr-defined]
+    faults=tuple(FaultAbout(**each) for each in ABOUT["faults"]),  # type: ignore[attr-defined]
+)
 
 
 def measure(*words: str, command: str = "pingpong") -> int:
