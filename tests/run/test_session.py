@@ -208,6 +208,14 @@ def test_every_benchmark_says_how_long_it_takes(here: Callable[..., Finished], n
     assert re.match(r"volley: this takes about [1-9]", here(named(name).command, *words, "--dry-run").err)
 
 
+@pytest.mark.parametrize(("words", "limited"), [((), True), (("--launches", "6"), False)])
+def test_a_run_without_a_limit_takes_as_long_as_it_says_on_an_idle_machine(
+    here: Callable[..., Finished], words: tuple[str, ...], *, limited: bool
+) -> None:
+    said = here("pingpong", "-t", "host", *words, "--dry-run").err
+    assert ("s on an idle machine; --budget changes that" in said) != limited
+
+
 def test_a_long_solution_says_what_shortens_it(here: Callable[..., Finished]) -> None:
     done = here("jacobi", "--iterations", "100000", "--dry-run")
     assert re.match(r"volley: this takes about [\w ]+; --iterations changes that\n", done.err)

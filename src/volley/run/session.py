@@ -146,7 +146,9 @@ def time_note(sessions: Sequence[Session]) -> str | None:
     if whole_s < WORTH_SAYING_S:
         return None
     advice = sessions[-1].jobs.advice if whole_s >= WORTH_ADVICE_S else None
-    return f"this takes about {format_duration(whole_s)}{f'; {advice}' if advice else ''}"
+    # A run without a limit takes several times as long where other programs use its cores.
+    idle = " on an idle machine" * any(math.isinf(each.jobs.budget_s) for each in sessions)
+    return f"this takes about {format_duration(whole_s)}{idle}{f'; {advice}' if advice else ''}"
 
 
 def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: Writer) -> int:
