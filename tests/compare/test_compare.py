@@ -200,6 +200,11 @@ def test_a_gate_says_what_may_be_drift() -> None:
     assert "6 of 6 points may be slower by 5 % or more (6 perhaps because of drift: use --live)" in words
 
 
+def test_which_run_was_first_does_not_depend_on_their_order_in_the_command() -> None:
+    later = [run_with(log, started_at="2026-01-02T04:00:00Z") for log in drifting(range(8, 16), 1.01)]
+    assert compared(later, drifting(by=1.01)).drifted.size == compared(drifting(by=1.01), later).drifted.size == 6
+
+
 def test_pairs_without_a_partner_are_left_out() -> None:
     first, second = launches(1, count=8), launches(2, count=8)
     del second[3].records[0]

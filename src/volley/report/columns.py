@@ -161,7 +161,7 @@ MEANINGS = {
     "at": "the place in the sweep, e.g. a size",
     "verdict": "changed, same or undecided",
     "same_within": "the least difference within which both are certainly the same",
-    "launches_needed": "about how many launches of each run would decide; empty: more than anybody makes",
+    "launches_needed": "about how many launches of each run would decide; empty: too many, or perhaps drift",
     "first_s": "median time of A",
     "second_s": "median time of B",
     "first_launches": "launches of A",
