@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -114,6 +115,18 @@ def test_a_run_that_is_written_now_is_running(kept: Path, capsys: Capture) -> No
     assert cli.main(["delete", "last", "--yes"]) == 2
     writer.close()
     assert listed(capsys)[0]["status"] == "incomplete"
+
+
+def test_a_run_with_fewer_launches_than_were_asked_for_is_incomplete(kept: Path, capsys: Capture) -> None:
+    """As one whose next launch could not start."""
+    for budget, status in (([], "incomplete"), ([["--budget", "60"]], "complete")):
+        with closing(open_writer(None, "pingpong")) as writer:
+            for log in launches(5, 2):
+                log.run.plan.launch["asked"] = [["--launches", "3"], *budget]
+                for record in (log.run, *log.records, log.end, LaunchTimes(exit_s=1.0)):
+                    writer.write(encode_line(record))
+        assert listed(capsys)[0]["status"] == status
+        assert cli.main(["show"]) == int(not budget)
 
 
 @pytest.mark.parametrize(("killed", "rest"), [(False, b""), (True, b""), (False, b'{"record":"run","ver')])

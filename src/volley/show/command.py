@@ -18,6 +18,7 @@ from volley.command import option_values
 from volley.command.commandline import Lazy, Options, argument, flag, group, option
 from volley.command.options import FORMATS, OUTPUT, WHICH, OutputOptions, format_change
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
+from volley.records.command_again import budget_named, launches_named
 from volley.records.records_file import first_and_last, read_all, without_repeats
 from volley.records.saved_runs import TIME, SavedRun, run_named, saved_runs, state_folder
 from volley.report.model import Cell, Column, Data, Details, Report, Row, Table
@@ -158,8 +159,9 @@ def _row(run: SavedRun) -> dict[str, Any]:
         data = run.path.read_bytes()
     runs, ends, ended, further = first_and_last(data)
     status = next((end.status for end in ends if end.status != "complete"), "complete")
-    cut = not data.endswith(b"\n")
-    if cut or len(ends) < len(runs) or ended < sum("asked" in run.plan.launch for run in runs):
+    cut = not data.endswith(b"\n") or ended < sum("asked" in run.plan.launch for run in runs)
+    without_limit = (run.plan for run in runs if budget_named(run.plan) is None)
+    if cut or len(ends) < len(runs) or len(runs) < max(map(launches_named, without_limit), default=0):
         status = "incomplete"
     return {
         "id": run.id,
