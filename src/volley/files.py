@@ -107,7 +107,7 @@ def write_file(output: Path, content: bytes, what: str = "") -> None:
         raise cannot_write(output, what, error) from None
 
 
-def refuse_unwritable(output: Path, what: str = "") -> None:
+def refuse_unwritable(output: Path, what: str) -> None:
     """Refuse a file that ``write_file`` could not write, before the work whose result it will hold.
 
     An existing file is not changed, and no new file stays.  Arguments and errors are those of ``write_file``.

@@ -367,7 +367,7 @@ def panels(command: Command) -> dict[str, list[Option]]:
     return dict(sorted(found.items(), key=lambda panel: places.get(panel[0], 0)))
 
 
-def help_text(command: Command, commands: Sequence[Command] = (), epilog: str = "") -> str:
+def help_text(command: Command, commands: Sequence[Command], epilog: str) -> str:
     """Return the help of a command as plain text; ``commands`` are listed in the help of ``volley`` itself."""
     import shutil  # noqa: PLC0415  start-up: only for the help
     from textwrap import wrap  # noqa: PLC0415

@@ -157,9 +157,7 @@ def become(tokens: tuple[str, ...]) -> NoReturn:
     os.execv(tokens[0], tokens)  # noqa: S606  no shell is needed
 
 
-def start_inside_launcher(
-    job: JobOptions, path: Path, stack: Stack, place: RankInfo, *, threads: bool = False
-) -> Start:
+def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo, *, threads: bool) -> Start:
     """Return how to start the engine as rank 0 of a foreign job, with the job's binding and environment.
 
     ``threads``: several threads of a rank call MPI.
@@ -192,8 +190,8 @@ def start_by_launcher(
     granted: Allocation | None,
     here: bool,
     share_cores: bool,
-    threads: bool = False,
-    budget_s: float | None = None,
+    threads: bool,
+    budget_s: float | None,
 ) -> Start:
     """Return how to start the ranks with a launcher; ``here``: all of them run on this host.
 

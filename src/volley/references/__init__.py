@@ -178,7 +178,7 @@ COLUMNS = ("reference", "benchmark", "series", "at", "title", "unit", "published
 
 
 def list_report(
-    references: Mapping[str, Reference], own: Mapping[str, Path], benchmarks: Sequence[Benchmark] = ()
+    references: Mapping[str, Reference], own: Mapping[str, Path], benchmarks: Sequence[Benchmark]
 ) -> Report:
     columns = [Column("name", align="left"), Column("figures"), Column("machine", align="left")]
     rows: list[list[str | int]] = [[name, len(_rows(name, each)), each.machine] for name, each in references.items()]

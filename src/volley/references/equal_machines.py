@@ -50,7 +50,7 @@ def _own(benchmarks: Sequence[Benchmark]) -> Iterator[tuple[str, list[RunLog]]]:
 
 
 def ratios_of(
-    benchmark: Benchmark, logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], *, of_cores: bool = False
+    benchmark: Benchmark, logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], *, of_cores: bool
 ) -> tuple[str, dict[str, list[float]]] | None:
     """Return a reference of such a machine, and by place the times of the launches / its time; ``None`` without one.
 

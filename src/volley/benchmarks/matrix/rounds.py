@@ -20,9 +20,7 @@ INSIDE = 16
 """Further rounds in which the partners are on the same switch: they tell a slow node from a slow link of its switch."""
 
 
-def matchings(
-    ranks: int, dice: random.Random, leaves: Sequence[int] = (), partners: int = PARTNERS
-) -> list[list[Pair]]:
+def matchings(ranks: int, dice: random.Random, leaves: Sequence[int], partners: int = PARTNERS) -> list[list[Pair]]:
     """Return rounds of disjoint pairs, in each of which every rank has a partner (but one, if their number is odd).
 
     Ranks on one leaf switch sit side by side, in random order.  So in each round all of them meet ranks of the same one
