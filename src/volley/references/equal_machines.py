@@ -16,8 +16,9 @@ from volley.records.run_log import Observable, RunLog
 from volley.records.saved_runs import own_references
 from volley.references import ratio_to_equal
 from volley.run.benchmark import Benchmark
+from volley.run.report_parts import others_used
 from volley.statistics.estimates import median
-from volley.text import count, grouped
+from volley.text import count
 
 
 def places(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[tuple[Observable, str, float]]:
@@ -80,9 +81,6 @@ def ratios_of(
     return (names[0], found) if names else None
 
 
-WITHOUT_CORE = 0.1
-"""Ranks that wait for messages without sleeping have their core all the time: on four quiet machines they were without
-it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share others use the cores."""
 OF_ITS_OWN = "with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell)"
 
 
@@ -100,7 +98,8 @@ class Busy(NamedTuple):
 
 def without_core(logs: Sequence[RunLog]) -> Busy | None:
     """Say why ranks were without their cores: they share them, may not use them all the time, or others used them."""
-    return next(filter(None, map(few_cpus, logs)), None) or _taken(logs)
+    others = others_used(logs)
+    return next(filter(None, map(few_cpus, logs)), None) or (Busy(others) if others else None)
 
 
 def few_cpus(log: RunLog) -> Busy | None:
@@ -112,15 +111,3 @@ def few_cpus(log: RunLog) -> Busy | None:
         return Busy(f"{count(len(ranks), 'rank')} share {places}", OF_ITS_OWN)
     small = settings and settings.small_quota(cpus_needed(ranks))
     return Busy(small, f"with a higher quota ({QUOTA})") if small else None
-
-
-def _taken(logs: Sequence[RunLog]) -> Busy | None:
-    """Say that others used the cores, if a rank that never slept was without its core."""
-    usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
-    awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
-    of_rank = grouped(awake, lambda usage: usage.rank).items()
-    shares = {rank: sum(each.cpu_s for each in its) / sum(each.elapsed_s for each in its) for rank, its in of_rank}
-    rank = min(shares, key=shares.__getitem__, default=None)
-    if rank is None or shares[rank] > 1 - WITHOUT_CORE:
-        return None
-    return Busy(f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)")

@@ -397,6 +397,35 @@ def _cpus(log: RunLog) -> Iterator[str]:
         yield f"{sharing}; start at most {count(cpus, 'rank')} there"
 
 
+WITHOUT_CORE = 0.1
+"""Ranks that wait for messages without sleeping have their core all the time: on four quiet machines they were without
+it for up to 3 % of the time (`results/*/check.jsonl.gz`).  Beyond this share others use the cores."""
+
+
+def others_used(logs: Sequence[RunLog]) -> str | None:
+    """Say that others used the cores, if a rank that never slept was without its core, and its threads, too."""
+    usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
+    awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
+    shares = {
+        rank: sum(each.cpu_s + (each.other_threads_cpu_s or 0) for each in its) / sum(each.elapsed_s for each in its)
+        for rank, its in grouped(awake, lambda usage: usage.rank).items()
+    }
+    rank = min(shares, key=shares.__getitem__, default=None)
+    if rank is None or shares[rank] > 1 - WITHOUT_CORE:
+        return None
+    return f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)"
+
+
+def _others(logs: Sequence[RunLog]) -> Iterator[str]:
+    """The same of ranks with a core each whose transports wait without sleeping: of host memory."""
+    runs = [(log, log.run) for log in logs if log.run and "ok" in log.statuses]
+    of_cores = [log for log, run in runs if not run.oversubscribed and not crowded(run.ranks)]
+    limited = any(log.settings and log.settings.quota_cpus for log in of_cores)
+    sleeps = any(each.available and each.memory == "device" for log in logs for each in log.transports)
+    if not limited and not sleeps and (found := others_used(of_cores)):
+        yield f"{found}, so times may include waiting; measure again while nothing else runs here"
+
+
 _THREADS = (
     "the threads of MPI and of transports have no core of their own: they used up to {share:.0f} % of the core on "
     "which {rank} measures{launches}; request more cores than ranks"
@@ -428,6 +457,8 @@ def _taken(series: LaunchSeries) -> Iterator[str]:
             share, who = max(found)
             launches = f", in {len(found)} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
             yield text.format(rank=who, share=share * 100, launches=launches)
+    if not most[_STOLEN]:
+        yield from _others(series.logs)
 
 
 _LINK_ERRORS = {"replay": "replays", "recovery": "recoveries"}
