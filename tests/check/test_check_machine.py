@@ -271,7 +271,9 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
     assert (status(), judged().without_core) == ("FAIL", None)
     assert command._learn(tmp_path / "quiet", good, judged())
     for log in logs:
-        usage = [msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4) for each in log.end.usage]
+        usage = [
+            msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4, other_threads_cpu_s=0.0) for each in log.end.usage
+        ]
         log.end = msgspec.structs.replace(log.end, usage=usage)
     why = "others used these cores (rank 0 had its core for 25 % of the time)"
     assert (status(), judged().without_core) == ("UNDECIDED", (why, "while nothing else runs here"))
