@@ -4,6 +4,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 
 import pytest
 
@@ -20,23 +21,26 @@ FINDINGS = in_order([
 ])  # fmt: skip
 
 
+def rendered(found: Sequence[CheckFinding], form: str = "table", *, full: bool = False) -> str:
+    out = io.StringIO()
+    findings.render(found, form, out, full=full)
+    return out.getvalue()
+
+
 def test_formats_are_those_that_were_looked_at() -> None:
     parts = []
     for name in ("table", "json", "junit", "prometheus"):
-        out = io.StringIO()
-        findings.render(FINDINGS, name, out)
-        parts.append(f"$ volley check -f {name}\n{out.getvalue()}[{exit_code(FINDINGS)}]\n")
-        assert name != "json" or json.loads(out.getvalue())["findings"]
-        assert name != "junit" or ET.fromstring(out.getvalue()).get("tests") == "4"
+        text = rendered(FINDINGS, name)
+        parts.append(f"$ volley check -f {name}\n{text}[{exit_code(FINDINGS)}]\n")
+        assert name != "json" or json.loads(text)["findings"]
+        assert name != "junit" or ET.fromstring(text).get("tests") == "4"
     check_screen(SCREENS / "check/formats.txt", "\n".join(parts))
 
 
 def test_a_command_stands_on_one_line() -> None:
     command = "volley pingpong " + " ".join(f"--option-{number} value" for number in range(20))
-    out = io.StringIO()
     finding = CheckFinding(status="UNDECIDED", layer="x", said="y", remedy=f"limits, or {command}")
-    findings.render([finding], "table", out)
-    assert any(line.endswith(command) for line in out.getvalue().splitlines())
+    assert any(line.endswith(command) for line in rendered([finding]).splitlines())
 
 
 def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
@@ -55,11 +59,10 @@ def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
 @pytest.mark.parametrize("columns", [0, 10, 60, 200])
 def test_the_screen_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    out = io.StringIO()
-    findings.render(bad_nodes(300, 3), "table", out)
+    lines = rendered(bad_nodes(300, 3)).splitlines()
     most = {0: findings.WIDTH, 10: findings.NARROWEST, 60: 60, 200: findings.WIDTH}[columns]
-    assert max(map(len, out.getvalue().splitlines())) <= most
-    assert len(out.getvalue().splitlines()) <= 60
+    assert max(map(len, lines)) <= most
+    assert len(lines) <= 60
 
 
 @pytest.mark.parametrize("columns", [40, 50, 120])
@@ -69,9 +72,7 @@ def test_a_finding_is_cut_with_a_mark_and_alike_on_every_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
 
     def shown(said: str, *, full: bool = False) -> str:
-        out = io.StringIO()
-        findings.render([CheckFinding(status="FAIL", layer="l", said=said)], "table", out, full=full)
-        return " ".join(out.getvalue().split())
+        return " ".join(rendered([CheckFinding(status="FAIL", layer="l", said=said)], full=full).split())
 
     whole = " ".join(f"word{number}" for number in range(40))
     assert shown(whole).endswith(whole)
@@ -82,9 +83,7 @@ def test_a_finding_is_cut_with_a_mark_and_alike_on_every_terminal(
 @pytest.mark.parametrize(("number", "layers"), [(1, 2), (20, 2), (16_384, 2), (300, 9), (2, 100)])
 def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, layers: int) -> None:
     found = bad_nodes(number, layers)
-    out = io.StringIO()
-    findings.render(found, "table", out)
-    lines = out.getvalue().splitlines()
+    lines = rendered(found).splitlines()
     assert len(lines) <= 60
     assert max(map(len, lines)) <= findings.WIDTH
     assert lines[1].startswith("FAIL         node cn00000: layer 0")
@@ -97,8 +96,7 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
         assert sum(int(number) if number.isdigit() else 1 for number in counted) == number
     assert (lines[-1] == "all: volley check --full") == (number * layers > 10)
     if number < 1000:
-        findings.render(found, "table", out := io.StringIO(), full=True)
-        assert out.getvalue().count("\nFAIL  ") == number * layers
+        assert rendered(found, full=True).count("\nFAIL  ") == number * layers
 
 
 @pytest.mark.parametrize(
@@ -106,10 +104,9 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
     [("none", "NOT JUDGED", True), ("link state", "PASS", True), ("reference", "PASS", False), ("data", "FAIL", False)],
 )
 def test_where_no_speed_was_judged_this_is_said_first(evidence: str, status: str, said: bool) -> None:
-    out = io.StringIO()
     finding = CheckFinding(status=status, layer="x", said="y", evidence=evidence)
-    findings.render(in_order([CheckFinding(status="NOT JUDGED", layer="x", said="y"), finding]), "table", out)
-    assert ("no speed was judged" in out.getvalue().splitlines()[0]) == said
+    first, *_ = rendered(in_order([CheckFinding(status="NOT JUDGED", layer="x", said="y"), finding])).splitlines()
+    assert ("no speed was judged" in first) == said
 
 
 def test_what_is_recommended_has_the_options_of_the_check() -> None:

@@ -1,17 +1,19 @@
 """The layers of one machine: by a reference, by limits, by what its links say."""
 
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 import gpu_records
 from node_limits import good_checks
 from volley import benchmarks, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix import GPUS
+from volley.benchmarks.pair import PINGPONG
 from volley.benchmarks.pair.results import PingPong
 from volley.check import COMMAND, cluster, command, limits, machine
 from volley.check.findings import Again, CheckFinding
@@ -27,6 +29,7 @@ from volley.statistics.estimates import median
 
 ROOT = Path(__file__).parents[2]
 AGAIN = Again()
+IN_HOST_MEMORY = machine.layers(0)[0]
 
 
 def gpu_log() -> RunLog:
@@ -38,8 +41,8 @@ def change_gpu(log: RunLog, place: int, number: int = 0, **changes: Any) -> None
     """Another state of a GPU, in one of the records of the hardware: before or after the measurement."""
     hardware = log.hardware[place]
     gpus = [*hardware.gpus]
-    gpus[number] = msgspec.structs.replace(gpus[number], **changes)
-    log.hardware[place] = msgspec.structs.replace(hardware, gpus=gpus)
+    gpus[number] = replace(gpus[number], **changes)
+    log.hardware[place] = replace(hardware, gpus=gpus)
 
 
 def change_all_gpus(log: RunLog, **changes: Any) -> None:
@@ -51,6 +54,13 @@ def change_all_gpus(log: RunLog, **changes: Any) -> None:
 def host_logs() -> list[RunLog]:
     """The launches of a kept check of two cores whose messages are in host memory."""
     return read_runs(ROOT / "results" / "two-cores" / "check.jsonl.gz", BENCHMARKS)[:3]
+
+
+def judged_host(logs: Sequence[RunLog], known: Limits | None = None) -> CheckFinding:
+    """The finding of that layer, by the limits if there are any."""
+    site = limits.Site(known, 1, AGAIN, "a") if known else None
+    (found,) = machine.judge(IN_HOST_MEMORY, PINGPONG, logs, site, AGAIN)
+    return found
 
 
 def judged_gpus(*logs: RunLog) -> list[CheckFinding]:
@@ -127,11 +137,11 @@ def test_the_users_own_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     references.add("good-node", str(ROOT / "results" / "h200-x2" / "matrix.jsonl"), BENCHMARKS)
     assert "good-node" not in judged_gpus(gpu_log())[0].said, "no launch is a reference for itself"
     other = gpu_log()
-    other.run = msgspec.structs.replace(other.run, started_at="2026-01-01T00:00:00Z")
+    other.run = replace(other.run, started_at="2026-01-01T00:00:00Z")
     (finding,) = judged_gpus(other)
     assert (finding.status, finding.evidence) == ("PASS", "reference")
     assert finding.said.startswith("as fast as the reference good-node")
-    other.run = msgspec.structs.replace(other.run, ranks=[])
+    other.run = replace(other.run, ranks=[])
     assert "good-node" not in judged_gpus(other)[0].said
 
 
@@ -157,7 +167,7 @@ def test_a_link_that_is_down_and_errors_during_the_check() -> None:
 @pytest.mark.parametrize(("errors", "verdicts"), [(99, []), (101, ["UNDECIDED"])])
 def test_corrected_errors_are_judged_by_their_rate(errors: int, verdicts: list[str]) -> None:
     log = gpu_log()
-    log.end = msgspec.structs.replace(log.end, elapsed_s=2.0)
+    log.end = replace(log.end, elapsed_s=2.0)
     for place, count in enumerate((3, 3 + 2 * errors)):
         change_gpu(log, place, nvlink_errors={"CRC of data": count})
     assert [each.status for each in judged_gpus(log) if each.evidence == "link state"] == verdicts
@@ -198,7 +208,7 @@ def test_a_faulty_transport_is_judged_by_what_is_known_of_the_good_one() -> None
     assert (judged(None), judged(known)) == ([("PASS", "reference")], [("PASS", "limits")])
     for log in logs:
         log.records = [
-            msgspec.structs.replace(point, transport="aware+delay", times_s=[each + 2e-4 for each in point.times_s])
+            replace(point, transport="aware+delay", times_s=[each + 2e-4 for each in point.times_s])
             for point in log.of(PingPong)
         ]
     assert (judged(None), judged(known)) == ([("UNDECIDED", "reference")], [("FAIL", "limits")])
@@ -220,11 +230,8 @@ def test_what_is_not_judged_says_what_is_correct_and_what_would_judge_it() -> No
     """The layers of processors of which nothing is published."""
     logs = host_logs()
     for log in logs:
-        log.run = msgspec.structs.replace(
-            log.run, ranks=[msgspec.structs.replace(each, cpu="X") for each in log.run.ranks]
-        )
-    layer = machine.layers(0)[0]
-    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, AGAIN)
+        log.run = replace(log.run, ranks=[replace(each, cpu="X") for each in log.run.ranks])
+    found = judged_host(logs)
     assert found.said == "3 points correct; their speed is not judged: there is nothing to compare it with"
     assert "--expect FILE --learn" in found.remedy
 
@@ -245,38 +252,31 @@ def test_ranks_that_had_no_core_are_seen_in_kept_records(name: str, busy: bool) 
     of_cores = [log for log in logs if log.run and log.run.plan.transports == ["host"]]
     assert {bool(without_core([log])) for log in of_cores} == {busy}
     for log in of_cores:  # a rank that sleeps needs no core
-        asleep = [msgspec.structs.replace(each, cpu_s=0.0, voluntary_switches=10**6) for each in log.end.usage]
-        log.end = msgspec.structs.replace(log.end, usage=asleep)
+        asleep = [replace(each, cpu_s=0.0, voluntary_switches=10**6) for each in log.end.usage]
+        log.end = replace(log.end, usage=asleep)
     assert not without_core(of_cores)
 
 
 def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_is_learned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layer = machine.layers(0)[0]
-    benchmark, _ = benchmarks.read(layer.words)
     logs = host_logs()
-    known = good_checks({name: [seconds[0] / 9] * 5 for name, seconds in measured(benchmark, logs).items()})
+    known = good_checks({name: [seconds[0] / 9] * 5 for name, seconds in measured(PINGPONG, logs).items()})
     together = cluster.Measured(ClusterMap(), 60.0)
 
     def judged(*words: str) -> Judged:
         asked: CheckOptions = COMMAND.parse(["--expect", str(tmp_path / "f"), "--learn", *words])
         return Judged(asked, logs, together, Yardsticks(ClusterMap(), None, None), AGAIN)
 
-    def status() -> str:
-        (found,) = machine.judge(layer, benchmark, logs, limits.Site(known, 1, AGAIN, "a"), AGAIN)
-        return found.status
-
     good = [CheckFinding(status="PASS", layer="x", said="y")]
-    assert (status(), judged().without_core) == ("FAIL", None)
+    assert (judged_host(logs, known).status, judged().without_core) == ("FAIL", None)
     assert command._learn(tmp_path / "quiet", good, judged())
     for log in logs:
-        usage = [
-            msgspec.structs.replace(each, cpu_s=each.elapsed_s / 4, other_threads_cpu_s=0.0) for each in log.end.usage
-        ]
-        log.end = msgspec.structs.replace(log.end, usage=usage)
+        usage = [replace(each, cpu_s=each.elapsed_s / 4, other_threads_cpu_s=0.0) for each in log.end.usage]
+        log.end = replace(log.end, usage=usage)
     why = "others used these cores (rank 0 had its core for 25 % of the time)"
-    assert (status(), judged().without_core) == ("UNDECIDED", (why, "while nothing else runs here"))
+    quiet = (why, "while nothing else runs here")
+    assert (judged_host(logs, known).status, judged().without_core) == ("UNDECIDED", quiet)
     capsys.readouterr()
     assert not command._learn(tmp_path / "busy", good, judged())
     assert not (tmp_path / "busy").exists()
@@ -293,19 +293,19 @@ def test_while_others_use_the_cores_no_limit_is_broken_for_certain_and_nothing_i
         ("the control group on vm allows 1.50 CPUs and the ranks use 2", 1.5, (0, 1), "with a higher quota"),
         ("2 ranks share 1 CPU", None, (0, 0), "with a CPU for each rank"),
     ):
-        first.settings = msgspec.structs.replace(first.settings, quota_cpus=quota_cpus)
+        first.settings = replace(first.settings, quota_cpus=quota_cpus)
         placed = zip(first.run.ranks, cores, strict=True)
-        ranks = [msgspec.structs.replace(each, cores=[core]) for each, core in placed]
-        first.run = msgspec.structs.replace(first.run, ranks=ranks)
-        (found,) = machine.judge(layer, benchmark, logs, limits.Site(known, 1, AGAIN, "a"), AGAIN)
+        ranks = [replace(each, cores=[core]) for each, core in placed]
+        first.run = replace(first.run, ranks=ranks)
+        found = judged_host(logs, known)
         assert found.said.startswith(why)
         assert found.remedy.startswith(how)
         assert not command._learn(tmp_path / "shared", good, judged())
         said = capsys.readouterr().err
         assert f"nothing was learned: {why}" in said
         assert f"check again {how}" in said
-    first.records = [msgspec.structs.replace(first.records[0], status="skipped", reason=OUT_OF_TIME)]
-    (found,) = machine.judge(layer, benchmark, logs, None, AGAIN)
+    first.records = [replace(first.records[0], status="skipped", reason=OUT_OF_TIME)]
+    found = judged_host(logs)
     assert found.said.endswith("the time budget was too short, because 2 ranks share 1 CPU")
     assert found.remedy.startswith(f"with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell): {AGAIN()}")
     assert found.remedy.endswith(f"; or {AGAIN.longer}")
@@ -316,9 +316,6 @@ def test_a_busy_machine_is_reported_and_not_judged(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # without references of the user
     logs = host_logs()
     for log in logs:
-        log.records = [
-            msgspec.structs.replace(point, times_s=[2 * each for each in point.times_s]) for point in log.of(PingPong)
-        ]
-    layer = machine.layers(0)[0]
-    (found,) = machine.judge(layer, benchmarks.read(layer.words)[0], logs, None, AGAIN)
+        log.records = [replace(point, times_s=[2 * each for each in point.times_s]) for point in log.of(PingPong)]
+    found = judged_host(logs)
     assert (found.status, "others may use these cores" in found.said) == ("NOT JUDGED", True)
