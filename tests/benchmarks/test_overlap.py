@@ -173,6 +173,9 @@ SCREENS = {
     "nothing-hidden": [
         RunLog(run=RUN, records=points_of({"host": (9.0, 5.0), "aware": (9.0, 9.0), "peer": (9.0, 9.0)}))
     ],
+    "hides-next-to-nothing": [
+        RunLog(run=RUN, records=points_of({"host": (both, both)}, SEVEN)) for both in (7.9, 8.1, 7.92, 8.0, 8.05, 8.1)
+    ],
     "may-hide-something": [RunLog(run=RUN, records=each) for each in LAUNCHES],
     "few-launches-of-a-size": [
         RunLog(run=RUN, records=[each for each in LAUNCHES[n] if n < 3 or each.size_bytes != SEVEN[-1]])

@@ -360,6 +360,10 @@ def _overview(result: OverlapSeries) -> Overview | None:
     return Overview(line, summary_table(by_name(points), columns, legend))
 
 
+NONE = 0.05
+"""An overlap that is certainly no larger is none: `volley compare` calls two times within 5 % the same."""
+
+
 def _judged(result: OverlapSeries) -> Iterator[Note]:
     """Say which transport hides most of its largest exchange beside each computation, and which hide nothing."""
     points = [point for point in result.points if point.hidden]
@@ -381,14 +385,17 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
     by_name = grouped(shares.items(), lambda share: share[0][0])
     both = {name: [hidden for _, hidden in those] for name, those in by_name.items()}
     idle = {name: those for name, those in both.items() if not any(each.above(0) for each in those)}
-    nothing = [name for name, those in idle.items() if all(each.interval and each.interval[1] <= 0 for each in those)]
+    most_of = {name: max(each.interval[1] if each.interval else 1.0 for each in those) for name, those in idle.items()}
+    nothing = [name for name, most in most_of.items() if most <= NONE]
     plan, known = result.series.plan, result.series.transports
     if nothing:
         used = [transport_of[name] for name in nothing]
         on_host = [name for name in used if name in known and known[name].memory == "host"]
         again = command_again("overlap", plan, transport=on_host[0], progress_calls=8) if on_host else ""
-        what = BOUNDS[idle[nothing[0]][0].kind]
-        yield finding("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what}: 0 or less)", again)
+        percent = max(most_of[name] for name in nothing) * 100
+        bound = f"at most {format_sig(percent, 2)} %" if percent > 0 else "0 or less"
+        what = f"{BOUNDS[idle[nothing[0]][0].kind]}: {bound}"
+        yield finding("SLOW", f"no overlap for {join_words(nothing)} at {size} ({what})", again)
     if unsure := [name for name in idle if name not in nothing]:
         enough = all(each.kind in ("ci", "within") for name in unsure for each in idle[name])
         why = f"{BOUNDS[idle[unsure[0]][0].kind]}: below and above 0" if enough else "too few launches for a 95 % CI"
