@@ -32,9 +32,9 @@ def launch(**usage: Any) -> RunLog:
     return one
 
 
-def with_threads(*shares: float, cores: Sequence[int] = (1,)) -> list[RunLog]:
+def with_threads(*shares: float, cores: Sequence[int] = (1,), **usage: Any) -> list[RunLog]:
     """Launches in which threads of libraries took these shares of the time on the cores of rank 1."""
-    made = [launch(other_threads_cpu_s=each) for each in shares]
+    made = [launch(other_threads_cpu_s=each, **usage) for each in shares]
     for one in made:
         one.run = replace(one.run, ranks=[replace(each, library_cpus=list(cores)) for each in one.run.ranks])
     return made
@@ -127,6 +127,7 @@ CASES = {
     "cores that others used": [launch(cpu_s=0.3), launch(cpu_s=0.5)],
     "cores of which others used little": [launch(cpu_s=0.95)],
     "cores that threads of the ranks used": [launch(cpu_s=0.3, other_threads_cpu_s=0.65)],
+    "cores that others used, and threads of the ranks": with_threads(0.02, cpu_s=0.3),
     "a rank that slept": [launch(cpu_s=0.3, voluntary_switches=9)],
     "cores that others used, of which a hypervisor took a part": [launch(cpu_s=0.3, steal_ticks=91)],
     "two stolen ticks": [launch(steal_ticks=2, total_ticks=80)],

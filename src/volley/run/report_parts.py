@@ -452,13 +452,13 @@ def _taken(series: LaunchSeries) -> Iterator[str]:
                 shares[_STOLEN].append((usage.steal_ticks / usage.total_ticks, where))
         for text, those in shares.items():
             most[text] += [max(those)] if those and max(those)[0] > _MUCH else []
+    if not most[_STOLEN]:
+        yield from _others(series.logs)
     for text, found in most.items():
         if found:
             share, who = max(found)
             launches = f", in {len(found)} of {count(len(series.logs), 'launch')}" if len(series.logs) > 1 else ""
             yield text.format(rank=who, share=share * 100, launches=launches)
-    if not most[_STOLEN]:
-        yield from _others(series.logs)
 
 
 _LINK_ERRORS = {"replay": "replays", "recovery": "recoveries"}
