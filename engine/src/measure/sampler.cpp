@@ -49,11 +49,11 @@ void Sampler::sample(std::vector<Series>& all, double left_s) {
   for (auto& series : all) {
     if (series.open()) begin(series);
   }
-  for (int round = 0; std::ranges::any_of(all, &Series::open); ++round) {
+  while (std::ranges::any_of(all, &Series::open)) {
     for (const std::size_t i : order_of_round(all.size(), rounds_++)) {
       if (all[i].open()) visit(all[i]);
     }
-    end_round(all, round + 1);
+    end_round(all);
   }
 }
 
@@ -275,7 +275,7 @@ void Sampler::note(Series& series, std::optional<Mismatch> found) const {
 }
 
 // At the end of a round: all ends report to the first, which decides which points end and sends the decision.
-void Sampler::end_round(std::vector<Series>& all, int rounds) {
+void Sampler::end_round(std::vector<Series>& all) {
   const double beside = workload_.max_counts == 1 ? 1 : most_beside;  // a sample is as short as what it measures
   for (auto& series : all) {
     if (!series.open()) continue;
@@ -292,7 +292,7 @@ void Sampler::end_round(std::vector<Series>& all, int rounds) {
     }
     const Taken taken{.first_samples = series.first_samples,
                       .second_samples = series.second_samples,
-                      .visits = rounds - series.dropped_visits,
+                      .visits = static_cast<int>(series.work_s.size()),
                       .sampling_s = std::max(series.sampling_s, series.elapsed_s / beside),
                       .is_long = batches_.is_long(series),
                       .has_failed = series.mismatch.has_value()};

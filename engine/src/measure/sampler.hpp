@@ -44,7 +44,7 @@ class Sampler : Measuring {
   void check_every_message(Series& series);
   void check_waiting(Series& series);
   void note(Series& series, std::optional<Mismatch> found) const;
-  void end_round(std::vector<Series>& all, int rounds);
+  void end_round(std::vector<Series>& all);
   void collect(Series& series);
 
   Batches batches_;

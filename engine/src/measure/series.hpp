@@ -58,7 +58,6 @@ struct SeriesProgress {
   double count_s = 0;                     // an estimate of one count, the same on all ranks after a round
   double sampling_s = 0;                  // of the batches in visits
   std::uint64_t second_samples_sent = 0;  // samples of the second rank that the first has
-  int dropped_visits = 0;                 // whose samples were too short
 };
 
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
@@ -70,7 +69,6 @@ struct Series : SeriesRequest, SeriesResult, SeriesProgress {
   // Counts of every sample.
   [[nodiscard]] std::uint64_t sampled() const { return stamps == nullptr ? count : 1; }
   void drop_samples() {
-    ++dropped_visits;
     for (auto* values : {&first_samples, &second_samples, &mean_samples, &entry_skew_s, &work_s}) values->clear();
     parts.clear();
     visits.clear();
