@@ -126,6 +126,7 @@ CASES = {
     "little stolen time": [launch(steal_ticks=10), launch(total_ticks=0, steal_ticks=9)],
     "cores that others used": [launch(cpu_s=0.3), launch(cpu_s=0.5)],
     "cores of which others used little": [launch(cpu_s=0.95)],
+    "cores that others used for a moment": [launch(elapsed_s=0.03, cpu_s=0.01), launch(elapsed_s=0.05, cpu_s=0.01)],
     "cores that threads of the ranks used": [launch(cpu_s=0.3, other_threads_cpu_s=0.65)],
     "cores that others used, and threads of the ranks": with_threads(0.02, cpu_s=0.3),
     "a rank that slept": [launch(cpu_s=0.3, voluntary_switches=9)],
