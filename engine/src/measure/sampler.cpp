@@ -292,7 +292,7 @@ void Sampler::end_round(std::vector<Series>& all) {
     }
     const Taken taken{.first_samples = series.first_samples,
                       .second_samples = series.second_samples,
-                      .visits = static_cast<int>(series.work_s.size()),
+                      .visits = static_cast<int>(series.work_s.size()),  // of those that are kept
                       .sampling_s = std::max(series.sampling_s, series.elapsed_s / beside),
                       .is_long = batches_.is_long(series),
                       .has_failed = series.mismatch.has_value()};

@@ -409,15 +409,15 @@ def others_used(logs: Sequence[RunLog]) -> str | None:
     """Say that others used the cores, if a rank that never slept was without its core, and its threads, too."""
     usages = [each for log in logs if log.end for each in log.end.usage if each.elapsed_s]
     awake = [each for each in usages if each.voluntary_switches <= each.involuntary_switches]
-    shares = {
-        rank: sum(each.cpu_s + (each.other_threads_cpu_s or 0) for each in its) / sum(each.elapsed_s for each in its)
-        for rank, its in grouped(awake, lambda usage: usage.rank).items()
-        if sum(each.elapsed_s for each in its) >= _SHOWN_BY_S
-    }
-    rank = min(shares, key=shares.__getitem__, default=None)
-    if rank is None or shares[rank] > 1 - WITHOUT_CORE:
+    shares = {}
+    for rank, its in grouped(awake, lambda usage: usage.rank).items():
+        elapsed_s = sum(each.elapsed_s for each in its)
+        if elapsed_s >= _SHOWN_BY_S:
+            shares[rank] = sum(each.cpu_s + (each.other_threads_cpu_s or 0) for each in its) / elapsed_s
+    least = min(shares, key=shares.__getitem__, default=None)
+    if least is None or shares[least] > 1 - WITHOUT_CORE:
         return None
-    return f"others used these cores (rank {rank} had its core for {shares[rank] * 100:.0f} % of the time)"
+    return f"others used these cores (rank {least} had its core for {shares[least] * 100:.0f} % of the time)"
 
 
 def _others(logs: Sequence[RunLog]) -> Iterator[str]:

@@ -46,8 +46,9 @@ REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan")
 SENDING = ("broadcast", *(each for each in OPERATIONS if each.startswith("neighbor-")))
 """The operations that MPI can make of messages alone: no rank copies a part of its own data."""
 
-USUAL_RANKS = "one for each core, or for each GPU where --transport names what needs GPUs; at most 8"
-"""The default number of ranks of one machine: three numbers of pairs, or the 56 pairs of a matrix in 20 s."""
+MAX_USUAL_RANKS = 8
+"""The largest default number of ranks of one machine: three numbers of pairs, or the 56 pairs of a matrix in 20 s."""
+USUAL_RANKS = f"one for each core, or for each GPU where --transport names what needs GPUs; at most {MAX_USUAL_RANKS}"
 
 MAX_IN_FLIGHT = 1 << 16
 """MPI needs a request for each message of a window; a billion requests would exceed the memory of a node."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from volley.benchmarks.points import REDUCING, SENDING, SweepOptions, TransportOptions
+from volley.benchmarks.points import MAX_USUAL_RANKS, REDUCING, SENDING, SweepOptions, TransportOptions
 from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import ResultSeries, results, times
 from volley.command.options import JobOptions
@@ -54,7 +54,7 @@ def sweep(
 
 def usual_ranks(options: TransportOptions, context: JobContext) -> int:
     """Return the default number of ranks of one machine, which ``USUAL_RANKS`` says."""
-    ranks = min(cores(), 8)
+    ranks = min(cores(), MAX_USUAL_RANKS)
     on_gpus = any(each.memory == "device" for each in context.about.of(options.named_transports))
     return min(ranks, gpu_count()) if on_gpus and context.sees_gpus and not options.job.share_gpu else ranks
 
