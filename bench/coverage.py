@@ -25,7 +25,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import BASELINE
 from volley.records.records_file import parse_runs
-from volley.run.jobs import MAX_LAUNCHES
+from volley.run.launches import MAX_LAUNCHES
 from volley.statistics.estimates import Estimate, estimate, median
 from volley.statistics.launches import FIRST_LOOK, enough, groups, of_observations
 from volley.statistics.two_runs import LEVEL, PAIRED_LEVEL, SMALLEST, Differences, differences

@@ -10,7 +10,7 @@ from programs import Bench, Launch
 from volley.benchmarks.pair import PingPongOptions
 from volley.benchmarks.pair.results import PingPong
 from volley.records.plan import Sampling
-from volley.run.jobs import MIN_VISITS, POINT_TIME_S
+from volley.run.launches import MIN_VISITS, POINT_TIME_S
 from volley.statistics.estimates import Estimate, estimate, median
 from volley.statistics.launches import FIRST_LOOK, of_observations
 

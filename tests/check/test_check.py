@@ -28,7 +28,8 @@ from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import NotMeasured
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
-from volley.run.jobs import JobContext, LaunchCount
+from volley.run.jobs import JobContext
+from volley.run.launches import LaunchCount
 from volley.run.outcome import RunOutcome
 
 AGAIN = Again()

@@ -20,7 +20,8 @@ from volley.benchmarks.matrix.records import row_in_short
 from volley.benchmarks.points.jobs import PointForecast
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
-from volley.run.jobs import Forecast, LaunchCount
+from volley.run.jobs import Forecast
+from volley.run.launches import LaunchCount
 from volley.run.progress import STARTUP, Progress
 from volley.statistics.estimates import median
 

@@ -19,14 +19,13 @@ from volley.machine.transports import HOST_RATE_BPS
 from volley.records.plan import OUT_OF_TIME, Plan, Sampling
 from volley.records.record_types import End, LaunchTimes
 from volley.records.run_log import RunLog
-from volley.run.jobs import (
+from volley.run.jobs import Job, JobContext, usable_transports
+from volley.run.launches import (
     GPU_START_S,
     MAX_LAUNCHES,
     POINT_TIME_S,
     SHORTEST_POINT_S,
     START_S,
-    Job,
-    JobContext,
     Jobs,
     LaunchCount,
     coarse_first,
@@ -34,7 +33,6 @@ from volley.run.jobs import (
     repeated,
     starts_in_s,
     trial_in_s,
-    usable_transports,
 )
 from volley.statistics.launches import FIRST_LOOK
 

@@ -25,7 +25,8 @@ from volley.errors import MachineError
 from volley.launch import start
 from volley.launch.engine import About
 from volley.run import progress, session
-from volley.run.jobs import FIRST_SHARE, START_S, Job, JobContext, Jobs, LaunchCount
+from volley.run.jobs import Job, JobContext
+from volley.run.launches import FIRST_SHARE, START_S, Jobs, LaunchCount
 from volley.run.outcome import RunOutcome
 
 

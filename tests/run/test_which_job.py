@@ -16,7 +16,8 @@ from volley.launch.engine import TransportAbout
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.start import left_over
 from volley.run import session
-from volley.run.jobs import FIRST_SHARE, JobContext, choose_transports, count_pair, count_ranks
+from volley.run.jobs import JobContext, choose_transports, count_pair, count_ranks
+from volley.run.launches import FIRST_SHARE
 from volley.statistics.launches import FIRST_LOOK
 
 

@@ -39,7 +39,8 @@ from volley.records.run_log import RunLog
 from volley.records.trace_calls import resolve
 from volley.records.trace_file import Trace, read_trace, write_trace
 from volley.report.model import Cell
-from volley.run.jobs import JobContext, LaunchCount
+from volley.run.jobs import JobContext
+from volley.run.launches import LaunchCount
 from volley.run.progress import Progress
 
 

@@ -27,7 +27,8 @@ from volley.launch.start import this_volley
 from volley.machine.mpi_choice import choose_mpi
 from volley.machine.mpi_stack import assemble
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import JobContext, Jobs
+from volley.run.jobs import JobContext
+from volley.run.launches import Jobs
 from volley.text import escape_controls, join_words
 from volley.units import format_duration
 

@@ -22,7 +22,8 @@ from volley.launch.launchers import PAIR, cores
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.records.plan import Sampling
 from volley.records.run_log import RunLog
-from volley.run.jobs import Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
+from volley.run.jobs import Job, JobContext, choose_transports, count_ranks, make_plan
+from volley.run.launches import Jobs
 from volley.text import count, grouped
 from volley.units import format_duration, format_size
 

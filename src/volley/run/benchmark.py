@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from volley.records.plan import Plan
     from volley.records.record_types import Run
     from volley.records.run_log import Observable, RunLog
-    from volley.run.jobs import Forecast, JobContext, Jobs
+    from volley.run.jobs import Forecast, JobContext
+    from volley.run.launches import Jobs
 
 
 @dataclass(frozen=True, kw_only=True)

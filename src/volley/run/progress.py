@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
 from volley.records.run_log import RunLog
-from volley.run.jobs import Forecast, LaunchCount
+from volley.run.jobs import Forecast
+from volley.run.launches import LaunchCount
 from volley.statistics.estimates import median
 from volley.text import count, escape_controls, grouped
 from volley.units import format_duration, format_time

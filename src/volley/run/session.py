@@ -52,7 +52,8 @@ from volley.records.record_types import End, Run
 from volley.records.records_file import LineReader, Writer, encode_line, open_writer
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import JobContext, Jobs, choose_transports, needs_trial
+from volley.run.jobs import JobContext, choose_transports, needs_trial
+from volley.run.launches import Jobs
 from volley.run.node_state import NodeState
 from volley.run.outcome import RunOutcome, judge, stopped, worst
 from volley.run.progress import Progress, describe, summarize

@@ -18,7 +18,7 @@ from volley.records.records_file import Writer, open_writer
 from volley.records.run_log import place_name
 from volley.records.saved_runs import state_folder
 from volley.run.benchmark import Benchmark
-from volley.run.jobs import LaunchCount
+from volley.run.launches import LaunchCount
 from volley.run.outcome import RunOutcome, stopped
 from volley.run.progress import Progress
 from volley.run.render import render_reports

@@ -8,7 +8,8 @@ from volley.benchmarks.collective import IN_PLACE, CollectiveOptions
 from volley.benchmarks.collective.results import CollectivePlan
 from volley.benchmarks.points.jobs import count_ranks_of_collective, sweep, trial_of_operations
 from volley.errors import UserError
-from volley.run.jobs import JobContext, Jobs
+from volley.run.jobs import JobContext
+from volley.run.launches import Jobs
 from volley.text import join_words
 
 USUAL_TRANSPORTS = ("host", "staged/pinned", "aware", "nccl")

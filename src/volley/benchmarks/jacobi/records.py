@@ -32,12 +32,12 @@ from volley.run.jobs import (
     Forecast,
     Job,
     JobContext,
-    Jobs,
     choose_transports,
     count_ranks,
     make_plan,
     usable_transports,
 )
+from volley.run.launches import Jobs
 from volley.text import count, join_words
 from volley.units import LARGEST_COUNT, approximate_size
 

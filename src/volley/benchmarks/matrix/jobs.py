@@ -27,7 +27,8 @@ from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.transports import HOST_RATE_BPS, through_host
 from volley.records.plan import Plan
 from volley.records.run_log import RunLog
-from volley.run.jobs import BUDGET, Forecast, Job, JobContext, Jobs, choose_transports, count_ranks, make_plan
+from volley.run.jobs import Forecast, Job, JobContext, choose_transports, count_ranks, make_plan
+from volley.run.launches import BUDGET, Jobs
 from volley.text import count
 from volley.units import format_duration, format_size
 

@@ -8,7 +8,8 @@ from volley.benchmarks.points.jobs import sweep, usual_ranks
 from volley.errors import UserError
 from volley.launch.launchers import PAIR
 from volley.machine.transports import have_threads, without_fault
-from volley.run.jobs import JobContext, Jobs, count_ranks
+from volley.run.jobs import JobContext, count_ranks
+from volley.run.launches import Jobs
 from volley.text import count, join_words
 
 

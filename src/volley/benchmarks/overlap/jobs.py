@@ -7,7 +7,8 @@ from dataclasses import replace
 from volley.benchmarks.overlap import OverlapOptions
 from volley.benchmarks.overlap.results import OverlapPlan, results, times
 from volley.benchmarks.points.jobs import PointForecast, count_ranks_of_collective, sweep, trial_of_operations
-from volley.run.jobs import JobContext, Jobs, count_pair
+from volley.run.jobs import JobContext, count_pair
+from volley.run.launches import Jobs
 
 
 def jobs(options: OverlapOptions, context: JobContext) -> Jobs:

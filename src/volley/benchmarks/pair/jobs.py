@@ -5,7 +5,8 @@ from __future__ import annotations
 from volley.benchmarks.pair import PingPongOptions, StreamOptions
 from volley.benchmarks.pair.results import PingPongPlan, StreamPlan
 from volley.benchmarks.points.jobs import sweep
-from volley.run.jobs import JobContext, Jobs, count_pair
+from volley.run.jobs import JobContext, count_pair
+from volley.run.launches import Jobs
 
 
 def pingpong_jobs(options: PingPongOptions, context: JobContext) -> Jobs:

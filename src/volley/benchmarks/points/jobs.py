@@ -20,16 +20,8 @@ from volley.machine.transports import HOST_RATE_BPS, family_of, through_host
 from volley.records.plan import Plan, Sampling
 from volley.records.record_types import Transport
 from volley.records.run_log import RunLog
-from volley.run.jobs import (
-    MEMORY_BYTES,
-    Forecast,
-    JobContext,
-    Jobs,
-    choose_transports,
-    count_ranks,
-    make_plan,
-    repeated,
-)
+from volley.run.jobs import MEMORY_BYTES, Forecast, JobContext, choose_transports, count_ranks, make_plan
+from volley.run.launches import Jobs, repeated
 from volley.statistics.estimates import Estimate
 
 

@@ -14,7 +14,8 @@ from volley.records.run_log import RunLog
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
 from volley.report.model import Column, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Job, JobContext, Jobs, count_ranks, make_plan
+from volley.run.jobs import Job, JobContext, count_ranks, make_plan
+from volley.run.launches import Jobs
 from volley.run.progress import STARTUP, steps_of
 from volley.statistics.estimates import Estimate
 from volley.statistics.launches import of_numbers

@@ -29,7 +29,8 @@ from volley.records.trace_file import read_trace
 from volley.report.cells import ALL, PLUS_MINUS, Quantity, as_they_are, data_of, with_bounds
 from volley.report.model import Cell, Column, Note, Report, Row, Table
 from volley.run import report_parts
-from volley.run.jobs import Forecast, Job, JobContext, Jobs, count_ranks, make_plan
+from volley.run.jobs import Forecast, Job, JobContext, count_ranks, make_plan
+from volley.run.launches import Jobs
 from volley.statistics.estimates import Estimate, median
 from volley.statistics.launches import FIRST_LOOK, Repeated
 from volley.text import escape_controls, join_few, utf8
