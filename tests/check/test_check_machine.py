@@ -24,7 +24,8 @@ from volley.launch.cluster_map import ClusterMap
 from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import measured, without_core
+from volley.references.equal_machines import measured
+from volley.run.machine_notes import without_core
 from volley.statistics.estimates import median
 
 ROOT = Path(__file__).parents[2]

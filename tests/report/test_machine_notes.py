@@ -14,7 +14,8 @@ from volley.machine.hardware import Device, Settings
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.record_types import Rank, Usage
 from volley.records.run_log import RunLog
-from volley.run.report_parts import heading, machine_notes, notes_of
+from volley.run.machine_notes import machine_notes
+from volley.run.report_parts import heading, notes_of
 
 SAMPLES = [1.000e-6, 1.001e-6, 1.002e-6, 1.003e-6, 1.004e-6, 1.005e-6]
 

@@ -28,9 +28,9 @@ from volley.machine.transports import without_fault
 from volley.records import command_again
 from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import cpus_of
-from volley.references.equal_machines import OF_ITS_OWN
 from volley.report.columns import SCHEMA
 from volley.report.prometheus import escaped
+from volley.run.machine_notes import OF_ITS_OWN
 from volley.text import count, escape_controls, grouped, join_few, wrapped
 from volley.units import format_size, numbered
 

@@ -30,8 +30,9 @@ from volley.records import command_again
 from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import NotMeasured
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import Busy, measured, without_core
+from volley.references.equal_machines import measured
 from volley.run.benchmark import Benchmark
+from volley.run.machine_notes import Busy, without_core
 from volley.run.outcome import doctor_of
 from volley.text import count, escape_controls, grouped, join_few
 

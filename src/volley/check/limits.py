@@ -28,7 +28,7 @@ from volley.errors import UserError
 from volley.files import cannot_write, mistaken, write_file
 from volley.machine.finding import Verdict
 from volley.machine.transports import without_fault
-from volley.references.equal_machines import Busy
+from volley.run.machine_notes import Busy
 from volley.statistics.by_group import student
 from volley.statistics.estimates import median
 from volley.statistics.two_runs import Floats

@@ -31,8 +31,9 @@ from volley.records.launch_series import LaunchSeries
 from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
 from volley.references import beside_words
-from volley.references.equal_machines import Busy, few_cpus, measured, ratios_of, without_core
+from volley.references.equal_machines import measured, ratios_of
 from volley.run.benchmark import Benchmark
+from volley.run.machine_notes import Busy, few_cpus, without_core
 from volley.statistics.by_group import group_quantile
 from volley.statistics.estimates import median
 from volley.text import count, grouped, join_few

@@ -15,7 +15,7 @@ from volley.files import refuse_existing, refuse_input
 from volley.records.records_file import read_runs
 from volley.records.saved_runs import own_references
 from volley.references import add, list_report, one_report, published
-from volley.references.equal_machines import without_core
+from volley.run.machine_notes import without_core
 from volley.run.outcome import worst
 from volley.run.render import Sections, attached, form_of, render, render_reports, write
 from volley.statistics.two_runs import min_to_decide

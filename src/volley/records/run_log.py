@@ -46,8 +46,6 @@ class RunLog:
     """Its place among the launches of that file."""
     running: bool = False
     """True for the last launch of a file that a volley is still writing."""
-    why_is_told: bool = False
-    """The session that measured it says below its report why it ended early."""
     missing_launches: int = 0
     """How many more launches of this request should have followed: of the last launch of a run that was stopped."""
     launches_without_time: int = 0

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from volley.errors import UserError
-from volley.machine.hardware import QUOTA
 from volley.machine.transports import without_fault
 from volley.records.launch_series import launches_of
-from volley.records.record_types import cpus_needed, cpus_of
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable, RunLog
 from volley.records.saved_runs import own_references
 from volley.references import ratio_to_equal
 from volley.run.benchmark import Benchmark
-from volley.run.report_parts import others_used
 from volley.statistics.estimates import median
-from volley.text import count
 
 
 def places(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[tuple[Observable, str, float]]:
@@ -79,35 +74,3 @@ def ratios_of(
             names.append(ratio[0])
             found.setdefault(f"{each.series}, {at}", []).append(ratio[1])
     return (names[0], found) if names else None
-
-
-OF_ITS_OWN = "with a CPU for each rank (taskset -cp $$ shows the CPUs of this shell)"
-
-
-class Busy(NamedTuple):
-    """Why ranks had less than a core each, so that times are longer than those of a quiet node."""
-
-    said: str
-    without: str = "while nothing else runs here"
-    """How to check without it."""
-
-    @property
-    def longer(self) -> str:
-        return f"{self.said}: these times are longer than those of a quiet node"
-
-
-def without_core(logs: Sequence[RunLog]) -> Busy | None:
-    """Say why ranks were without their cores: they share them, may not use them all the time, or others used them."""
-    others = others_used(logs)
-    return next(filter(None, map(few_cpus, logs)), None) or (Busy(others) if others else None)
-
-
-def few_cpus(log: RunLog) -> Busy | None:
-    """Say that the ranks have fewer CPUs than they need."""
-    ranks, settings = log.run.ranks if log.run else [], log.settings
-    if log.run and log.run.oversubscribed:
-        cpus = len(cpus_of(ranks))
-        places = count(cpus, "CPU") if cpus < len(ranks) else "fewer cores"
-        return Busy(f"{count(len(ranks), 'rank')} share {places}", OF_ITS_OWN)
-    small = settings and settings.small_quota(cpus_needed(ranks))
-    return Busy(small, f"with a higher quota ({QUOTA})") if small else None

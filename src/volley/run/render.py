@@ -17,13 +17,13 @@ from volley.command.commandline import load
 from volley.command.options import FORMATS
 from volley.errors import MachineError, UserError
 from volley.files import read_bounded, write_file
-from volley.records.launch_series import settings_of
+from volley.records.launch_series import LaunchSeries, settings_of
 from volley.records.records_file import MAX_BYTES
 from volley.records.run_log import RunLog
 from volley.report.columns import MEANINGS
-from volley.report.model import USUAL, Details, Report
+from volley.report.model import USUAL, Details, Later, Report
 from volley.run.benchmark import Benchmark
-from volley.run.report_parts import hosts_of
+from volley.run.report_parts import hosts_of, incomplete
 from volley.text import escape_controls, grouped, join_words
 from volley.units import format_cpulist
 
@@ -38,6 +38,7 @@ def render(
     err: TextIO | None = None,
     each: str | None = None,
     quiet: bool = False,
+    why_is_below: bool = False,
 ) -> None:
     """Show runs on ``out``.
 
@@ -49,13 +50,14 @@ def render(
         details: table and markdown only; what to show instead of the summary.
         err: the file for notes that the other formats do not contain, ``quiet``: only errors; default: standard error.
         each: ``run`` or ``launch``: show each of them by itself; ``None``: launches of the same request together.
+        why_is_below: the caller says below why launches ended early, and the reports do not.
     """
     keys: dict[str | None, Callable[[RunLog], object]] = {"run": attrgetter("file"), "launch": id}
     groups = grouped(logs, keys.get(each, lambda _: None)).values()
     found = [those for group in groups for those in results_of(group, benchmarks)]
     for benchmark, _ in found if format_name not in FORMATS else ():
         _check_format(format_name, benchmark, benchmarks)
-    reports = reports_of(found)
+    reports = reports_of(found, why_is_below=why_is_below)
     special: list[str] = []
     if format_name in FORMATS:
         render_reports(reports, format_name, out, details)
@@ -94,12 +96,17 @@ def results_of(logs: Sequence[RunLog], benchmarks: Sequence[Benchmark]) -> Resul
     return [(each, each.results(those)) for name, those in own.items() for each in benchmarks if each.name == name]
 
 
-def reports_of(found: Results) -> list[Report]:
-    return [
-        replace(report, origin=partial(_origin, report, benchmark), conditions=partial(_conditions, report))
-        for benchmark, results in found
-        for report in map(benchmark.report, results)
-    ]
+def reports_of(found: Results, *, why_is_below: bool = False) -> list[Report]:
+    def whole(benchmark: Benchmark, report: Report) -> Report:
+        series = LaunchSeries(tuple(report.runs))
+        return replace(
+            report,
+            notes=Later(lambda: [*incomplete(series, why_is_below=why_is_below), *report.notes]),
+            origin=partial(_origin, report, benchmark),
+            conditions=partial(_conditions, report),
+        )
+
+    return [whole(benchmark, report) for benchmark, results in found for report in map(benchmark.report, results)]
 
 
 def _origin(report: Report, benchmark: Benchmark) -> dict[str, str]:

@@ -155,8 +155,6 @@ def time_note(sessions: Sequence[Session]) -> str | None:
 def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: Writer) -> int:
     chosen = sessions[-1].options.output
     logs = [log for session in sessions for log in session.logs]
-    for log in logs:
-        log.why_is_told = True
     count_missing(logs)
     try:
         # Of a run that was stopped before anything was measured there is nothing to show.
@@ -171,6 +169,7 @@ def _show(sessions: Sequence[Session], outcomes: Sequence[RunOutcome], writer: W
                 sys.stdout,
                 details=Details(chosen.full, writer.command()),
                 quiet=chosen.quiet,
+                why_is_below=True,
             )
             sys.stdout.flush()
     finally:  # also if the report could not be written
