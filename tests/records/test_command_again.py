@@ -10,7 +10,7 @@ import pytest
 from volley.benchmarks import BENCHMARKS, plain, read
 from volley.benchmarks.pair import PINGPONG
 from volley.launch.engine import About, TransportAbout
-from volley.records.command_again import asked, command_again, launch_again, options_of
+from volley.records.command_again import asked, command_again, options_of
 from volley.records.plan import Plan
 from volley.records.records_file import read_runs
 from volley.run.benchmark import Benchmark
@@ -133,12 +133,13 @@ def test_records_of_an_earlier_volley_are_repeated_with_the_options_of_their_pla
 
 def test_more_launches_replace_the_budget_and_leave_a_launcher() -> None:
     _, plan = planned(["message-rate", "--budget", "9", "--window", "4"])
-    assert launch_again("message-rate", 12, plan) == "volley message-rate --window 4 --launches 12"
+    assert command_again("message-rate", plan, launches=12) == "volley message-rate --window 4 --launches 12"
     inside = msgspec.structs.replace(plan, world_size=16, launch={**plan.launch, "inside": True})
     assert (
-        launch_again("message-rate", 12, inside)
+        command_again("message-rate", inside, launches=12)
         == "volley message-rate --window 4 -n 16 --launches 12 without a launcher around it"
     )
+    assert command_again("message-rate", inside, sizes="8") == "volley message-rate --window 4 --budget 9 -n 16 -s 8"
 
 
 def test_sizes_are_in_order_and_spelled_in_one_way() -> None:

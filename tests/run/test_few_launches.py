@@ -186,6 +186,12 @@ def test_the_legend_names_each_kind_of_range_in_the_table(launches: int, others:
     assert f"range: {', or '.join(kinds)}; GB/s" in text
 
 
+def test_the_rates_of_a_transport_that_sends_nothing_are_explained() -> None:
+    point = message_rate_records.point(1, [1e-6] * 6, transport="null")
+    logs = [log(point, the_plan=message_rate_records.PLAN, transports=[transport("null", memory="none")])]
+    assert "GB/s: 10^9 B/s; –: no bytes are sent; range" in shown(logs, "table")[0]
+
+
 def test_a_dash_in_the_place_of_bounds_is_explained() -> None:
     point = overlap_records.point(4.0, 4.0, 6.0, size_bytes=64, exchange_s=[4.0] * 2)
     text = shown([log(point, the_plan=overlap_records.RUN.plan)], "table", details=Details(full=True))[0]

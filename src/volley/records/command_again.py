@@ -67,21 +67,23 @@ def command_again(command: str, plan: Plan | None, **changes: Any) -> str:
         plan: the plan of the run; one that volley did not write holds no options, and ``None`` neither.
         changes: options by name, ``launches=12``, in place of those of the run; ``tail=True`` is a flag, and
             ``budget=None`` leaves the option out.  A number of launches also replaces ``--budget``, the time of all of
-            them, unless a budget is given, and is never smaller than that of the run; one transport replaces
-            ``--size-time``, of which each transport gets a part.
+            them, unless a budget is given, and is never smaller than that of the run; where a launcher started the run,
+            which starts only one, it adds that to the line; one transport replaces ``--size-time``, of which each
+            transport gets a part.
     """
     given = options_given(plan)
     if "launches" in changes:
         changes["launches"] = max(changes["launches"], launches_named(plan))
+    outside = ""
     if plan and plan.launch.get("inside"):
+        outside = " without a launcher around it" * ("launches" in changes)
         changes = {"ranks": plan.world_size, **changes}
     names = {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
     replaced = {*names, *(option for name, option in _ALSO_REPLACED.items() if name in changes)}
     kept = [words for words in given if words[0] not in replaced]
     new = [[name] if value is True else [name, str(value)] for name, value in names.items() if value is not None]
-    return shlex.join(
-        ["volley", command.replace("_", "-"), *(word for words in (*kept, *new) for word in written(words))]
-    )
+    line = ["volley", command.replace("_", "-"), *(word for words in (*kept, *new) for word in written(words))]
+    return shlex.join(line) + outside
 
 
 OF_RANKS = ("--hosts", "--gpus", "--share-gpu", "--gpu-after-init", "--mpi", "--launcher", "--launcher-arg")
@@ -126,12 +128,6 @@ def options_given(plan: Plan | None) -> list[list[str]]:
     found = plan.launch.get("asked") if plan else None  # perhaps from a file that somebody wrote
     options = [words for words in found if words and isinstance(words, list)] if isinstance(found, list) else []
     return [[str(word) for word in words] for words in options]
-
-
-def launch_again(command: str, launches: int, plan: Plan | None, **changes: Any) -> str:
-    """Return what to type for more launches; another launcher starts only one."""
-    outside = " without a launcher around it" if plan and plan.launch.get("inside") else ""
-    return f"{command_again(command, plan, **changes, launches=launches)}{outside}"
 
 
 def written(words: Sequence[str]) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from volley.machine.transports import NOTHING_FOR_GPUS
 from volley.machine.variables import tuned
-from volley.records.command_again import budget_named, command_again, launch_again, launches_named
+from volley.records.command_again import budget_named, command_again, launches_named
 from volley.records.launch_series import MAX_NAMED, LaunchSeries
 from volley.records.record_types import Rank, Run, Transport
 from volley.records.run_log import RunLog
@@ -233,7 +233,7 @@ def one_launch_note(series: LaunchSeries, measured: Collection[str]) -> Iterator
     """Advise more launches where one measured something, and a budget left out no points: else a note on these does."""
     one = len(series.logs) == 1 and not series.logs[0].out_of_time
     if one and measured and series.plan and series.plan.sampling.mode == "adaptive":
-        more = launch_again(series.plan.benchmark, FIRST_LOOK, series.plan)
+        more = command_again(series.plan.benchmark, series.plan, launches=FIRST_LOOK)
         yield Note("finding", f"one launch cannot show how launches vary: measure that with {more}")
 
 
@@ -250,7 +250,7 @@ def noisy(series: LaunchSeries, times: Mapping[str, Estimate]) -> Iterator[Note]
     within = " within one launch" * (times[worst].kind == "within")
     most = f"up to {percent_above(wide[worst], aim)}{f' ({worst})' * (len(wide) > 1)}"
     text = f"{join_few(wide)} {'varies' if len(wide) == 1 else 'vary'} by more than ±{aim * 100:g} %{within}, {most}"
-    again = launch_again(plan.benchmark, more, plan) if more <= FEASIBLE else ""
+    again = command_again(plan.benchmark, plan, launches=more) if more <= FEASIBLE else ""
     yield finding("NOISY", text, again, "warning")
 
 

@@ -146,7 +146,10 @@ def _summary(cases: Sequence[MatrixCase], more: Sequence[str]) -> Table:
             rows.append([title, shown.size, middle, low, high, case.unit, line])
     if not rates:
         return Table(_SUMMARY[:-1], [row[:-1] for row in rows], legend=more)
-    meaning = f"line: share of the line rate of {' or '.join(rates)}; for both ways, of twice the line rate"
+    both = "; for both ways, of twice the line rate" * any(
+        case.line_rates and case.row.direction == "bi" for case in cases
+    )
+    meaning = f"line: share of the line rate of {' or '.join(rates)}{both}"
     return Table(_SUMMARY, rows, legend=[meaning, *more])
 
 

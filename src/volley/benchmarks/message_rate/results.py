@@ -295,7 +295,7 @@ def _legend(result: Rates, rows: Sequence[Row], *, alone: bool, several: bool) -
     parts = [f"M/s: 10^6 messages per second, {results[0].window} of each pair in flight"]
     if several:
         parts += [f"keeps: {_share(results)}", *unclear(rows)]
-    parts.append("GB/s: 10^9 B/s")
+    parts += ["GB/s: 10^9 B/s", *report_parts.nothing_sent(results)]
     parts += report_parts.bounds_legend(results, result.series)
     parts.append("" if alone else report_parts.Account.of(results).all_verified)
     yield "; ".join(filter(None, parts))

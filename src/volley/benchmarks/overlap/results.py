@@ -17,7 +17,7 @@ from volley.benchmarks.points.page import CHECKED, INTERVAL, cells
 from volley.benchmarks.points.records import PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_name, sent, summarise
 from volley.document import Frozen, NonNegative, PositiveSeconds, Seconds, doc
-from volley.records.command_again import command_again, launch_again
+from volley.records.command_again import command_again
 from volley.records.launch_series import LaunchSeries, series_of
 from volley.records.run_log import Observable, RunLog
 from volley.report.cells import (
@@ -401,5 +401,5 @@ def _judged(result: OverlapSeries) -> Iterator[Note]:
         why = f"{BOUNDS[idle[unsure[0]][0].kind]}: below and above 0" if enough else "too few launches for a 95 % CI"
         more = 2 * max(FIRST_LOOK, *(point.launches for point in largest))
         names = ",".join(dict.fromkeys(transport_of[name] for name in unsure))
-        again = launch_again("overlap", more, plan, transport=names) if more <= FEASIBLE else ""
+        again = command_again("overlap", plan, transport=names, launches=more) if more <= FEASIBLE else ""
         yield finding("NOISY", f"no overlap shown for {join_words(unsure)} at {size} ({why})", again)

@@ -21,7 +21,7 @@ from volley.benchmarks.points.results import (
 )
 from volley.document import part_of
 from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
-from volley.records.command_again import launch_again
+from volley.records.command_again import command_again
 from volley.records.plan import OUT_OF_TIME, Plan
 from volley.references import beside_equal, gpus_of
 from volley.report.cells import launches_of, percent, percent_above, range_text
@@ -140,7 +140,7 @@ def skipped(by_name: Mapping[str, Sequence[PointResult]], plan: Plan | None, *, 
             late = [point for name in names for point in by_name[name] if f": {point.reason}" == why == _LATE]
             command = ""
             if late and plan and (whole or len(names) > MAX_NAMED):
-                command = f": {launch_again(plan.benchmark, FIRST_LOOK, plan)}"
+                command = f": {command_again(plan.benchmark, plan, launches=FIRST_LOOK)}"
             elif late and plan:
                 command = f": {again(late, plan, size=True, launches=FIRST_LOOK)}"
             yield f"{join_words(names)} {what}{of_several(why) if len(names) > 1 else why}{command}"
@@ -249,7 +249,7 @@ def _fastest(points: Sequence[PointResult], sizes: set[int], plan: Plan | None) 
         plan: that of the run.
     """
     if not any(point.time and point.time.interval for point in points):
-        again = launch_again(points[0].benchmark, FIRST_LOOK, plan)
+        again = command_again(points[0].benchmark, plan, launches=FIRST_LOOK)
         return f"not known without a 95 % CI; repeat with {again}"
     leads: list[tuple[list[str], int]] = []
     order = order_of(points)
@@ -386,7 +386,7 @@ def _warning(hits: Sequence[tuple[PointResult, PointWarning]], where: str, plan:
     where += f" (worst: {most}, {worst.place})" if len(points) > 1 else f" ({most})"
     if warning.kind == "drift":
         # From that number on, the launches of this run already show what drifts.
-        repeat = launch_again(plan.benchmark, FIRST_LOOK, plan, **only(points))
+        repeat = command_again(plan.benchmark, plan, **only(points), launches=FIRST_LOOK)
         more = "" if launches_of(points) >= FIRST_LOOK else f"; repeat with {repeat} for a CI that includes the drift"
         return f"the samples drifted: {where}: clock frequencies or other load may have changed{more}"
     single = points[0].latency and not plan.sampling.tail

@@ -12,7 +12,11 @@ from volley.run.benchmark import Benchmark
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(BenchmarkOptions):
     job: JobOptions = group(
-        JobOptions, launches={"shown": "1", "help": "Number of launches; of several a table shows how long they start."}
+        JobOptions,
+        launches={
+            "shown": "1",
+            "help": "Number of launches; of several --format table, markdown and json show how long they start.",
+        },
     )
     output: OutputOptions = output_group(without=("full", "notes", "fit"))
 
