@@ -56,6 +56,8 @@ class LaunchSpec:
     """Hardware threads of a core of this machine that ranks may use."""
     fabric: bool = False
     """This machine has a fabric that OFI may use."""
+    whole_start: bool = False
+    """How long the start takes is measured: nothing of it is left out."""
     root: bool = False
     home: str | None = None
     """The user's home folder, if the environment does not name it."""
@@ -192,7 +194,7 @@ class OpenMPI(Launcher):
         # OFI probes fabrics for a second, which a single host without a fabric does without: Open MPI would not choose
         # it there.  A choice of the user has priority; the command line would override environment and files.
         chosen = {*spec.extra, *spec.parameters, *(name.removeprefix("OMPI_MCA_") for name in spec.environment)}
-        needless = spec.nodes == 1 and not spec.fabric
+        needless = spec.nodes == 1 and not spec.fabric and not spec.whole_start
         ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and needless}
         if spec.counts_cores and spec.allocation:
             ours |= dict.fromkeys(("ras", "plm"), f"^{self.components[spec.allocation.kind]}")

@@ -59,6 +59,8 @@ class Benchmark:
     """One process uses all GPUs, without a launcher and without MPI."""
     computes: bool = False
     """Ranks compute with several threads: each rank gets its share of the cores instead of one core."""
+    times_start: Callable[[Any], bool] = lambda _: False
+    """Whether these options ask how long a start takes: the launcher then leaves nothing of it out."""
     hint: str = ""
     """The alternative on an unsuitable machine: ``volley matrix --transport host measures between ranks``."""
     wanted: Callable[[Any, bool], bool] = lambda *_: True

@@ -285,6 +285,7 @@ class Session:
             device_buffers=any(each.mpi for each in on_gpus),
             mca=self.stack.mca,
             variables=self.stack.environment,
+            whole_start=self.benchmark.times_start(self.options),
         )
 
     def by_jsrun(self) -> tuple[str, ...]:

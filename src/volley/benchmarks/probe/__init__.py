@@ -33,6 +33,7 @@ BENCHMARK = Benchmark(
     jobs=Lazy(f"{__name__}.page.jobs"),
     results=Lazy("volley.records.launch_series.series_of"),
     report=Lazy(f"{__name__}.page.report"),
+    times_start=lambda options: (options.job.launches or 1) > 1,
     examples=(
         "volley transports",
         "volley transports --hosts node1,node2 --format json",
