@@ -318,7 +318,8 @@ void messages_take_turns_at_places() {
 }
 
 // One series on buffers with room for this many places.
-Series measured_once(Driver& driver, const Workload& workload, std::size_t bytes, std::size_t places) {
+Series measured_once(Driver& driver, const Workload& workload, std::size_t bytes, std::size_t places,
+                     double left_s = std::numeric_limits<double>::infinity()) {
   const std::size_t room = places * pass_stride(bytes);
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(std::max(room, bytes));
@@ -326,7 +327,7 @@ Series measured_once(Driver& driver, const Workload& workload, std::size_t bytes
   all[0].verifier = memory.get();
   all[0].view = {buffers.send, buffers.recv, bytes};
   all[0].buffer_bytes = room;
-  Setup(with_point_time(1e-3), with_at_most(1000, workload)).sampler.measure(all);
+  Setup(with_point_time(1e-3), with_at_most(1000, workload)).sampler.measure(all, left_s);
   return all[0];
 }
 
@@ -386,6 +387,8 @@ void a_late_short_message_is_checked() {
     const Series found = measured_once(sound, trips, bytes, 99);
     EXPECT((found.long_pass_s > 0) == (bytes == 8) && found.long_pass_s < found.elapsed_s);
   }
+  const Series late = measured_once(sound, trips, 8, pass_short_messages, /*left_s*/ 1e-6);
+  EXPECT(late.visits.size() == 1 && late.pass.counts == pass_round_trips);
   const auto memory = make_host_memory();
   FaultyDriver wrong(sound, Fault::wrap, memory.get(), {});
   EXPECT(measured_once(wrong, trips, 8, pass_short_messages).mismatch.has_value());

@@ -67,6 +67,8 @@ void a_point_ends_for_a_reason() {
   EXPECT(ended({.first_samples = wide, .visits = 3, .sampling_s = 0.9}) == EndedBy::open);
   EXPECT(ended({.first_samples = wide, .visits = 3, .sampling_s = 1}) == EndedBy::time);
   EXPECT(ended({.first_samples = wide, .visits = 3, .is_long = true}) == EndedBy::few);
+  EXPECT(ended({.first_samples = wide, .visits = 1, .is_late = true}) == EndedBy::time);
+  EXPECT(ended({.first_samples = wide, .visits = 1, .is_long = true, .is_late = true}) == EndedBy::few);
   EXPECT(ended({.first_samples = narrow, .visits = 3, .has_failed = true}) == EndedBy::failure);
   plan.tail = true;
   EXPECT(ended({.first_samples = narrow, .visits = 3}) == EndedBy::open);

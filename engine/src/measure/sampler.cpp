@@ -44,6 +44,8 @@ Sampler::Sampler(Control& control, const Sampling& sampling, const Workload& wor
       calibration_(*this, batches_) {}
 
 void Sampler::sample(std::vector<Series>& all, double left_s) {
+  begun_ = Clock::now();
+  left_s_ = left_s;
   forecast_.skip_slow(all);
   forecast_.skip_late(all, left_s);
   for (auto& series : all) {
@@ -58,9 +60,14 @@ void Sampler::sample(std::vector<Series>& all, double left_s) {
 }
 
 void Sampler::verify(std::vector<Series>& all) {
+  // The long passes of a first size together take at most a quarter of what is left; where others use the cores, three
+  // times as long.
+  const SamplingLimits& limits = workload_.limits;
+  const double part_s = control_.shared(left_s()) / 4 / static_cast<double>(all.size());
+  const double first_s = std::clamp(part_s, limits.pass_s, limits.first_pass_s);
   for (auto& series : all) {
     if (!series.skipped.empty() || series.ended_by == EndedBy::failure) continue;
-    check_every_message(series);
+    check_every_message(series, forecast_.last(series) == nullptr ? first_s : limits.pass_s);
     if (series.view.bytes == 0 && series.verify && series.memory != MemoryKind::none) check_waiting(series);
   }
   for (const auto& series : all) forecast_.remember(series);
@@ -190,12 +197,10 @@ void Sampler::record(Series& series, double elapsed_s, std::uint64_t count) {
 }
 
 // More calls of the timed function, in which every message has different contents and its own address, and is compared:
-// one, or of short messages several, until those of the pass are made or its time is over. In a sample each message
-// overwrites the one before it, so that a lost message or window does not show.
-void Sampler::check_every_message(Series& series) {
+// one, or of short messages several, until those of the pass are made or three times `most_s` are over. In a sample
+// each message overwrites the one before it, so that a lost message or window does not show.
+void Sampler::check_every_message(Series& series, double most_s) {
   if (!series.verified() || series.buffer_bytes == 0) return;
-  const SamplingLimits& limits = workload_.limits;
-  const double most_s = forecast_.last(series) == nullptr ? limits.first_pass_s : limits.pass_s;
   const auto pass_in = [&](double pass_s) {
     return pass_of(workload_, series.view.bytes, series.buffer_bytes, series.count_s, pass_s, series.sharers);
   };
@@ -233,7 +238,7 @@ void Sampler::check_every_message(Series& series) {
   }
   series.driver->rest();
   if (series.mismatch) series.ended_by = EndedBy::failure;
-  const double usual = static_cast<double>(pass_in(limits.pass_s).counts) / static_cast<double>(series.pass.counts);
+  const double usual = static_cast<double>(pass_in(workload_.limits.pass_s).counts) / static_cast<double>(series.pass.counts);
   series.long_pass_s = seconds_since(begun) * std::max(1 - usual, 0.0);
   series.elapsed_s += seconds_since(begun);
 }
@@ -295,6 +300,7 @@ void Sampler::end_round(std::vector<Series>& all) {
                       .visits = static_cast<int>(series.work_s.size()),  // of those that are kept
                       .sampling_s = std::max(series.sampling_s, series.elapsed_s / beside),
                       .is_long = batches_.is_long(series),
+                      .is_late = left_s() < 0,
                       .has_failed = series.mismatch.has_value()};
     series.ended_by = control_.shared(control_.leads() ? series.rule.ended(sampling_, taken) : EndedBy::open);
   }

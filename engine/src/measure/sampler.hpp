@@ -19,7 +19,8 @@ class Sampler : Measuring {
   Sampler(Control& control, const Sampling& sampling, const Workload& workload, Watchdog& watchdog);
 
   // Measures every open series, all of the same message size, interleaved, in `left_s` seconds, which are the same on
-  // all ends: a series that is expected to take more than its part of them is skipped. Then makes their passes.
+  // all ends: a series that is expected to take more than its part of them is skipped, and when they are over the
+  // others end with their round. Then makes their passes.
   // Collective over the ends; their results are complete on the first.
   void measure(std::vector<Series>& all, double left_s = std::numeric_limits<double>::infinity()) {
     sample(all, left_s);
@@ -41,16 +42,21 @@ class Sampler : Measuring {
   void warm_up(Series& series, std::uint64_t exchanges);
   double take(Series& series, std::uint64_t count);
   void record(Series& series, double elapsed_s, std::uint64_t count);
-  void check_every_message(Series& series);
+  void check_every_message(Series& series, double most_s);
   void check_waiting(Series& series);
   void note(Series& series, std::optional<Mismatch> found) const;
   void end_round(std::vector<Series>& all);
   void collect(Series& series);
 
+  // Of the time that this size has, on this end.
+  [[nodiscard]] double left_s() const { return left_s_ - seconds_since(begun_); }
+
   Batches batches_;
   Forecast forecast_;
   Calibration calibration_;
   std::uint64_t rounds_ = 0;  // of all sizes
+  Clock::time_point begun_;   // with this size, which has so much time
+  double left_s_ = 0;
 };
 
 }  // namespace volley

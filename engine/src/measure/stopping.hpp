@@ -70,6 +70,7 @@ struct Taken {
   int visits = 0;
   double sampling_s = 0;    // of its exchanges in these visits
   bool is_long = false;     // one exchange takes so long that it gets the fewest visits
+  bool is_late = false;     // no time is left
   bool has_failed = false;  // a message was wrong
 };
 
@@ -79,7 +80,7 @@ class StoppingRule {
   [[nodiscard]] EndedBy ended(const Sampling& plan, const Taken& taken) {
     if (taken.has_failed) return EndedBy::failure;
     if (plan.fixed) return EndedBy::fixed;
-    if (taken.visits < plan.min_visits) return EndedBy::open;
+    if (taken.visits < plan.min_visits && !taken.is_late) return EndedBy::open;
     const auto both_within = [&] {
       return interval_within(taken.first_samples, plan.ci) &&
              (taken.second_samples.empty() || interval_within(taken.second_samples, plan.ci));
@@ -90,7 +91,7 @@ class StoppingRule {
       if (both_within()) return EndedBy::ci;
       next_look_ = samples + samples / 10;  // a rule that looks often makes intervals too narrow
     }
-    return taken.sampling_s >= plan.point_time_s ? EndedBy::time : EndedBy::open;
+    return taken.is_late || taken.sampling_s >= plan.point_time_s ? EndedBy::time : EndedBy::open;
   }
 
  private:

@@ -276,11 +276,13 @@ def repeated(
 
 def _without_forecast_s(plan: Plan, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
     """Return the time of the first long message: the engine forecasts a size from a shorter one, of which bandwidth
-    is most of the time, and skips none before."""
+    is most of the time, and skips none before.  When its time is over, a point ends with its first visit."""
     sizes = coarse_first(plan.options.sizes_bytes)
     first = next((size for size in sizes if size >= FORECAST_BYTES), sizes[-1])
     part = msgspec.structs.replace(plan.options, sizes_bytes=[first])
-    return measures_in_s(Job(msgspec.structs.replace(plan, options=part, budget_s=None)), context, forecast)
+    once = msgspec.structs.replace(plan.sampling, min_visits=MIN_VISITS)
+    alone = msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)
+    return measures_in_s(Job(alone), context, forecast)
 
 
 def _needed_s(logs: Sequence[RunLog], launch_s: float, whole_s: float) -> float:
