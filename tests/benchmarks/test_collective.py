@@ -74,7 +74,9 @@ def test_every_operation_is_measured_and_every_result_checked(volley: Command) -
 def test_blocks_of_two_lengths_are_measured_and_every_result_checked(volley: Command) -> None:
     operations = [operation for operation in OPERATIONS if operation.endswith(("v", "w"))]
     words = ("--operation", ",".join(operations), "--imbalance", "1,4", "--sizes", "20,1000")
-    (log,) = volley("collective", "-t", "host,host/nonblocking", "--ranks", "3", *QUICK, *words).records
+    done = volley("collective", "-t", "host,host/nonblocking", "--ranks", "3", *QUICK, *words, "--full")
+    assert "; a size is rounded down to whole elements of each rank, 1000 B of all-to-allv to 960 B; bus: " in done.out
+    (log,) = done.records
     for point in log.of(CollectivePoint):
         # three blocks, of 1, 4 and 1 units of 4 bytes; of an all-to-all, three blocks of 4 units; of neighbors two
         units = 4 * (8 if point.operation[:8] == "neighbor" else 12 if point.operation.startswith("all-to-all") else 6)

@@ -13,10 +13,11 @@ from volley.benchmarks.collective import USUALLY, Element, Reduction
 from volley.benchmarks.points import REDUCING, Operation
 from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
-from volley.benchmarks.points.results import PointResult
+from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
 from volley.records.plan import Plan
 from volley.report.cells import PLUS_MINUS, Quantity, as_they_are
+from volley.units import format_size
 
 
 class CollectivePlan(Frozen, frozen=True, kw_only=True):
@@ -139,7 +140,12 @@ def _columns(point: PointResult, plan: Plan | None, alone: bool) -> Sequence[Qua
     return [replace(TIME, title=""), PLUS_MINUS, *rates[:1]]
 
 
-def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
+_NEAR = 0.01
+"""By less than this part a size that is rounded down is not said to be."""
+
+
+def _about(point: PointResult, result: PointSeries, _kinds: set[str]) -> str:
+    plan = result.series.plan
     single = plan is not None and (plan.sampling.tail or plan.options.in_place)
     average = "median of single operations" if single else "median of batch means"
     text = f"time: from the last rank's entry to the last rank's exit, {average}, {len(point.ranks)} ranks"
@@ -148,6 +154,12 @@ def _about(point: PointResult, plan: Plan | None, _kinds: set[str]) -> str:
         text += f"; the lengths of the blocks of even and odd ranks are in the ratio {even}:{odd}"
     if point.operation == "barrier":
         return text
+    sized = [each.record for each in result.points if each.time and each.sized]
+    timed = [record for record in sized if isinstance(record, CollectivePoint)]
+    most = min(timed, key=lambda record: record.data_bytes / record.size_bytes)
+    if most.data_bytes < (1 - _NEAR) * most.size_bytes:
+        text += "; a size is rounded down to whole elements of each rank"
+        text += f", {format_size(most.size_bytes)} of {most.operation} to {format_size(most.data_bytes)}"
     operations = {point.operation, *(plan.options.operations if plan else ())}
     more = any(each.startswith(("scan", "neighbor-")) for each in operations) or (
         plan and plan.options.imbalance != [1, 1]

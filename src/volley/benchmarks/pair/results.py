@@ -122,8 +122,9 @@ def _pingpong_columns(_point: PointResult, plan: Plan | None, alone: bool) -> Se
     return [replace(LATENCY, title=""), PLUS_MINUS, replace(BANDWIDTH, title="")]
 
 
-def _about_pingpong(_point: PointResult, plan: Plan | None, kinds: set[str]) -> str:
+def _about_pingpong(_point: PointResult, result: PointSeries, kinds: set[str]) -> str:
     """Describe the latency: each sample is the mean of a batch of exchanges, except with --tail."""
+    plan = result.series.plan
     if plan and plan.sampling.mode == "fixed" and kinds == {"single"}:
         average = f"mean of one batch of {plan.sampling.iterations}"
     else:
@@ -147,7 +148,7 @@ def _stream_columns(point: PointResult, _plan: Plan | None, alone: bool) -> Sequ
     return [*rates, SAMPLES, CHECKED]
 
 
-def _about_stream(point: PointResult, _plan: Plan | None, _kinds: set[str]) -> str:
+def _about_stream(point: PointResult, _result: PointSeries, _kinds: set[str]) -> str:
     flow = f"{count(point.window or 0, 'message')} in flight"
     if point.direction == "bi":
         return f"both ranks send at once, {flow}; total: twice the rate of the slower direction"

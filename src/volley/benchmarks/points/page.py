@@ -21,7 +21,6 @@ from volley.benchmarks.points.results import (
     by_transport,
     crossovers_of,
 )
-from volley.records.launch_series import LaunchSeries
 from volley.records.plan import Plan
 from volley.records.record_types import Transport
 from volley.report.cells import (
@@ -92,7 +91,7 @@ CHECKED = Quantity("verified", "", lambda point: point.verified if point.sends e
 Columns = Callable[[PointResult, Plan | None, bool], Sequence[Quantity]]
 """Returns the columns of a transport, from any point and the plan; true: the table has no other transport."""
 
-About = Callable[[PointResult, Plan | None, set[str]], str]
+About = Callable[[PointResult, PointSeries, set[str]], str]
 """Returns the definition of the numbers for the legend, from any point, the plan and the kinds of bounds."""
 
 
@@ -148,7 +147,7 @@ def _points(points: list[PointResult], result: PointSeries, columns_of: Columns,
         here = {point.size_bytes: point for point in those}
         for size, row in zip(sizes, rows, strict=True):
             row.extend(cells(here.get(size), columns))
-    legend = [] if all(point.time is None for point in points) else _legend(points, result.series, columns, about)
+    legend = [] if all(point.time is None for point in points) else _legend(points, result, columns, about)
     return Table(
         [Column("size"), *headers(names, columns, result.series.transports)], rows, points[0].operation or "", legend
     )
@@ -182,11 +181,9 @@ def cells(point: PointResult | None, columns: Sequence[Quantity]) -> Iterator[Ce
             yield Cell(cell.value, "warning", cell.text) if bounds and point.missed else cell
 
 
-def _legend(
-    points: list[PointResult], series: LaunchSeries, columns: Sequence[Quantity], about: About
-) -> Sequence[str]:
-    kinds = kinds_of(points)
-    parts = [about(points[0], series.plan, kinds), *[COLD_CACHES] * is_cold(points, series.plan)]
+def _legend(points: list[PointResult], result: PointSeries, columns: Sequence[Quantity], about: About) -> Sequence[str]:
+    kinds, series = kinds_of(points), result.series
+    parts = [about(points[0], result, kinds), *[COLD_CACHES] * is_cold(points, series.plan)]
     if any("%" in column.unit or column.name == "range" for column in columns):
         parts += report_parts.bounds_legend(points, series)
     if any(column.unit == "GB/s" for column in columns):
