@@ -75,6 +75,10 @@ class Asked:
         """Say whether a value is in the range."""
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
+    def reached_by(self, low: float, high: float) -> bool:
+        """Say whether an interval has a part in the range."""
+        return (self.low is None or high >= self.low) and (self.high is None or low <= self.high)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -199,6 +203,7 @@ MESSAGE_SIZES = (8, 4 * KIB, 64 * KIB)
 MEAN = " ranks"
 """Behind the name of a collective: the mean over the ranks, as OSU's programs and nccl-tests print it."""
 OSU_ALONE = {
+    "all-to-all": ("osu_alltoall", COLLECTIVE_RANKS),
     "broadcast": ("osu_bcast", 1),
     "reduce": ("osu_reduce", 1),
     "reduce-scatter": ("osu_reduce_scatter_block", 1),
@@ -208,6 +213,7 @@ OSU_ALONE = {
     "neighbor-allgather": ("osu_neighbor_allgather", PAIR),
 }
 """Operations compared one by one, each behind a barrier: OSU's program, and volley's size divided by OSU's."""
+BACK_TO_BACK = ", back to back"
 ALONE_SIZES = (4 * KIB, 256 * KIB)
 HOST_RANKS = f"-n {COLLECTIVE_RANKS} -t host"
 ONE_LAUNCH = "--launches 1 --point-time 0.5"
@@ -232,17 +238,45 @@ def beside_osu_collective(
     factor: int,
     *,
     transport: str = "host",
+    how: str = "",
     sizes: Sequence[int] = OSU_SIZES,
     figure: str = "",
 ) -> tuple[Row, ...]:
     """Return the rows of a collective on host memory; volley's size is ``factor`` times the other's."""
     return by_size(
-        f"`collective`, {operation}, `{transport}`, {COLLECTIVE_RANKS} ranks",
+        f"`collective`, {operation}, `{transport}`, {COLLECTIVE_RANKS} ranks{how}",
         name,
         [factor * size for size in sizes],
         lambda size: of("volley", f"{operation} {transport} {size}{figure}"),
         lambda size: of(name, size // factor),
     )
+
+
+def beside_osu_alone(
+    operation: str,
+    name: str,
+    transport: str = "host",
+    *,
+    factor: int = 1,
+    sizes: Sequence[int] = OSU_SIZES,
+    read: readers.Reader = readers.osu_latency,
+) -> tuple[Comparison, Comparison]:
+    """Compare operations that are timed one by one behind a barrier: verified, and without, as OSU's program is."""
+    of_transport = transport.removeprefix("host").replace("/", "-")
+    words = (
+        f"collective -n {COLLECTIVE_RANKS} -t {transport} --operation {operation} --tail -s {sizes_of(sizes, factor)}"
+    )
+    verified, alone = (
+        Comparison(
+            f"osu-{operation}{of_transport}{option.replace('--', '-')}",
+            Ours(f"{words} {ONE_LAUNCH} {option}"),
+            (osu_collective(name, "-T mpi_float" if "reduce" in operation else "", read=read),),
+            beside_osu_collective(name, operation, factor, transport=transport, how=how, sizes=sizes, figure=MEAN),
+            ranks=COLLECTIVE_RANKS,
+        )
+        for option, how in (("", ""), ("--no-verify", ", not verified"))
+    )
+    return verified, alone
 
 
 MEMORIES = (("host", "H H", ""), ("aware", "D D", "D D"))
@@ -282,11 +316,12 @@ def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, str]]
     """
     ranks, asked = 2 * pairs, ",".join(transport for transport, _, _ in memories)
     sizes = sizes_of(MESSAGE_SIZES, 1)
-    rates: tuple[tuple[str, str], ...] = (("1 pair", ""),)
+    same = Asked(low=0.99)
+    rates = (("1 pair", "", same),)
     if pairs > 1:
         rates = (
-            (f"{pairs} pairs, mean of the senders' times", " senders"),
-            (f"{pairs} pairs, until the last sender is done", ""),
+            (f"{pairs} pairs, mean of the senders' times", " senders", same),
+            (f"{pairs} pairs, until the last sender is done", "", Asked()),
         )
     return Comparison(
         f"osu-message-rate-{pairs}",
@@ -304,14 +339,14 @@ def beside_osu_message_rate(pairs: int, memories: Sequence[tuple[str, str, str]]
             Row(
                 f"`message-rate`, `{transport}`, {described}, {format_size(size)}",
                 f"osu_mbw_mr {memory}",
-                Asked(low=0.99),
+                asked_of,
                 of("volley", f"{pairs} pairs {transport} {size}{figure}"),
                 of(f"osu_mbw_mr {memory}", size),
                 "/s",
             )
             for transport, memory, _ in memories
             for size in MESSAGE_SIZES
-            for described, figure in rates
+            for described, figure, asked_of in rates
         ),
         ranks=ranks,
     )
@@ -603,9 +638,9 @@ TABLE = (
             Command("osu_barrier", "osu_barrier", "", readers.osu_barrier),
         ),
         (
-            *beside_osu_collective("osu_allreduce", "allreduce", 1),
+            *beside_osu_collective("osu_allreduce", "allreduce", 1, how=BACK_TO_BACK),
             Row(
-                f"`collective`, barrier, `host`, {COLLECTIVE_RANKS} ranks",
+                f"`collective`, barrier, `host`, {COLLECTIVE_RANKS} ranks{BACK_TO_BACK}",
                 "osu_barrier",
                 Asked(high=1.02),
                 of("volley", "barrier host 0"),
@@ -618,37 +653,16 @@ TABLE = (
         "osu-alltoall",
         Ours(f"collective {HOST_RANKS} --operation all-to-all -s {sizes_of(OSU_SIZES, COLLECTIVE_RANKS)} {ONE_LAUNCH}"),
         (osu_collective("osu_alltoall"),),
-        beside_osu_collective("osu_alltoall", "all-to-all", COLLECTIVE_RANKS),
+        beside_osu_collective("osu_alltoall", "all-to-all", COLLECTIVE_RANKS, how=BACK_TO_BACK),
         ranks=COLLECTIVE_RANKS,
     ),
     *(
-        Comparison(
-            f"osu-{operation}",
-            Ours(
-                f"collective {HOST_RANKS} --operation {operation} --tail "
-                f"-s {sizes_of(ALONE_SIZES, factor)} {ONE_LAUNCH}"
-            ),
-            (osu_collective(name, "-T mpi_float" if "reduce" in operation else ""),),
-            beside_osu_collective(name, operation, factor, sizes=ALONE_SIZES, figure=MEAN),
-            ranks=COLLECTIVE_RANKS,
-        )
+        comparison
         for operation, (name, factor) in OSU_ALONE.items()
+        for comparison in beside_osu_alone(operation, name, factor=factor, sizes=ALONE_SIZES)
     ),
-    *(
-        Comparison(
-            f"osu-allreduce-{kind}",
-            Ours(
-                f"collective {HOST_RANKS}/{kind} --operation allreduce --tail -s {sizes_of(OSU_SIZES, 1)} {ONE_LAUNCH}"
-            ),
-            (osu_collective(name, "-T mpi_float", read=read),),
-            beside_osu_collective(name, "allreduce", 1, transport=f"host/{kind}", figure=MEAN),
-            ranks=COLLECTIVE_RANKS,
-        )
-        for kind, name, read in (
-            ("nonblocking", "osu_iallreduce", readers.osu_overlap),
-            ("persistent", "osu_allreduce_persistent", readers.osu_latency),
-        )
-    ),
+    *beside_osu_alone("allreduce", "osu_iallreduce", "host/nonblocking", read=readers.osu_overlap),
+    *beside_osu_alone("allreduce", "osu_allreduce_persistent", "host/persistent"),
     Comparison(
         "osu-persistent",
         Ours(f"pingpong -t host/persistent -s {sizes_of(OSU_SIZES, 1)} {ONE_LAUNCH}"),

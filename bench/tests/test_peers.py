@@ -491,7 +491,13 @@ def test_a_row_is_the_median_of_ratios_over_rounds_of_all_sessions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratios", "verdict"), [([1.0] * 6, "yes"), ([1.0] * 5 + [1.5], "in the median"), ([1.5] * 6, "no")]
+    ("ratios", "verdict"),
+    [
+        ([1.0] * 6, "yes"),
+        ([1.0] * 5 + [1.5], "in the median"),
+        ([1.0] + [1.5] * 5, "not in the median"),
+        ([1.5] * 6, "no"),
+    ],
 )
 def test_reached_means_the_whole_interval(ratios: list[float], verdict: str) -> None:
     found = page.seen(ROW, PAIR, [Session(machine(), launches([(ratio, 1.0) for ratio in ratios]))])
