@@ -8,7 +8,6 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
@@ -107,7 +106,7 @@ class Measured:
         )
         plan = make_plan("rank_matrix", part, options, ranks=ranks, transports=transports)
         sampling = Sampling(ci=0.01, point_time_s=POINT_S, size_time_s=None, tail=False)
-        plan = msgspec.structs.replace(plan, sampling=sampling, budget_s=self.budget_s)
+        plan = plan.changed(sampling=sampling, budget_s=self.budget_s)
         expected_s = len(rounds) * repeats * (BESIDE_S + 2 * len(transports) * POINT_S)
         takes = format_duration(min(expected_s, self.budget_s))
         note = f"{ranks} ranks measure at once, in {count(len(rounds), 'round')}: about {takes}"
@@ -122,9 +121,8 @@ class Measured:
             return None
         leaves = Names(last.run.ranks, self.map).places.leaf.tolist()
         rounds = matchings(len(leaves), random.Random(SEED + len(logs)), leaves)  # noqa: S311  a schedule
-        part = msgspec.structs.replace(last.run.plan.options, rounds=[[list(pair) for pair in each] for each in rounds])
-        plan = msgspec.structs.replace(last.run.plan, options=part, budget_s=left_s)
-        return Job(plan, note="measuring with other partners: not everything is decided")
+        plan = last.run.plan.with_options(rounds=[[list(pair) for pair in each] for each in rounds])
+        return Job(plan.changed(budget_s=left_s), note="measuring with other partners: not everything is decided")
 
     def judgements(self, logs: Sequence[RunLog]) -> dict[Case, Judgement]:
         """Judge all launches: one judgement for each transport, pattern and size.

@@ -59,8 +59,7 @@ def found(
     if not names or not sizes or plan.world_size > MOST_RANKS or trials.stop.signal is not None:
         return None
     operations, of_operations = _operations(plan) if "nccl" in names else ([], [])
-    small = msgspec.structs.replace(
-        plan,
+    small = plan.changed(
         benchmark="path",
         transports=list(names),
         options=PathPlan(

@@ -99,12 +99,12 @@ def rehearsed(planned: Sequence[Plan], trials: Trials) -> Preflight:
         planned: the plan; after it, its parts by operations, which are tried with the transports that fail in it.
         trials: how the measured job is started.
     """
-    whole, *parts = (msgspec.structs.replace(each, watchdog_s=WATCHDOG_S) for each in planned)
+    whole, *parts = (each.changed(watchdog_s=WATCHDOG_S) for each in planned)
     failed = f"in a separate test job, {whole.benchmark} failed on device pointers"
     excluded, _ = _together_or_alone(whole, trials, failed)
     if not excluded or not parts:
         return Preflight(excluded)
-    found = [_of_part(msgspec.structs.replace(each, transports=[*excluded]), trials) for each in parts]
+    found = [_of_part(each.changed(transports=[*excluded]), trials) for each in parts]
     for name in list(excluded):
         bad = [part[name] for part in found if name in part]
         if 0 < len(bad) < len(parts):  # where no part fails alone, none can be measured with the others
@@ -163,7 +163,7 @@ def _together_or_alone(
     good: list[_Tried] = []
     # A job that fails before its first record has opened no transport: without some of them, it would fail as well.
     for name in plan.transports if records and len(plan.transports) > 1 else ():
-        lost, passed = _together_or_alone(msgspec.structs.replace(plan, transports=[name]), trials, failed, remedy)
+        lost, passed = _together_or_alone(plan.changed(transports=[name]), trials, failed, remedy)
         excluded |= lost
         good += passed
     if not excluded:  # where only all together fail, none of them can be measured with the others

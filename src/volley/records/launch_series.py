@@ -151,7 +151,7 @@ def _shown(found: Conditions, name: str) -> str:
 
 def request_of(plan: Plan) -> Hashable:
     """Return what was asked for, however it was launched."""
-    asked = msgspec.structs.replace(plan, launch={}, excluded={}, budget_s=None)
+    asked = plan.changed(launch={}, excluded={}, budget_s=None)
     return msgspec.json.encode(asked, order="sorted")
 
 

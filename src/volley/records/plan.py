@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
+
 from volley.command.options import JobOptions, SamplingOptions
 from volley.document import PLAN_VERSION, Count, CountOrNone, Frozen, PositiveSeconds, doc
 
@@ -75,3 +77,15 @@ class Plan(Frozen, frozen=True, kw_only=True):
             "copied, never read."
         ),
     ] = {}
+
+    def changed(self, **fields: Any) -> Plan:
+        """Return the plan with other values of these fields."""
+        return replace(self, **fields)
+
+    def with_options(self, **fields: Any) -> Plan:
+        """Return the plan with other values of these fields of its ``options``."""
+        return self.changed(options=replace(self.options, **fields))
+
+    def with_sampling(self, **fields: Any) -> Plan:
+        """Return the plan with other values of these fields of its ``sampling``."""
+        return self.changed(sampling=replace(self.sampling, **fields))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import msgspec
+from functools import partial
 
 from volley.command.options import SampledOptions
 from volley.launch.launchers import PAIR
@@ -143,7 +142,7 @@ def _with_part(job: Job, part: float) -> Job:
     own_s = job.plan.budget_s
     if own_s is None:
         return job
-    return replace(job, plan=msgspec.structs.replace(job.plan, budget_s=max(own_s * part, min(SHORTEST_S, own_s))))
+    return replace(job, plan=job.plan.changed(budget_s=max(own_s * part, min(SHORTEST_S, own_s))))
 
 
 def starts_in_s(plan: Plan, context: JobContext) -> float:
@@ -162,10 +161,14 @@ def trial_in_s(plan: Plan, context: JobContext) -> float:
     return starts_in_s(plan, context) if needs_trial(plan, context) else 0.0
 
 
+def points_in_s(plan: Plan, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
+    """Return how long all points are expected to take, on the transports that this machine can have."""
+    return forecast(plan.changed(transports=usable_transports(plan, context))).whole_s
+
+
 def measures_in_s(job: Job, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
-    """Return how long its ranks are expected to measure, without the transports that this machine cannot have."""
-    usable = msgspec.structs.replace(job.plan, transports=usable_transports(job.plan, context))
-    measuring_s = forecast(usable).whole_s if job.measuring_s is None else job.measuring_s
+    """Return how long its ranks are expected to measure."""
+    measuring_s = points_in_s(job.plan, context, forecast) if job.measuring_s is None else job.measuring_s
     return measuring_s if job.plan.budget_s is None else min(measuring_s, job.plan.budget_s)
 
 
@@ -216,37 +219,33 @@ def repeated(
     asked = 1 if context.position or plan.sampling.mode == "fixed" else None
     number = options.job.launches or asked
     asked_s, start_s = plan.budget_s, starts_in_s(plan, context)
+    all_s = partial(points_in_s, context=context, forecast=forecast)
     if number == 1:
-        alone_s = start_s + _without_forecast_s(plan, context, forecast) if asked_s else 0.0
+        alone_s = start_s + _without_forecast_s(plan, all_s) if asked_s else 0.0
         if asked_s is None or alone_s <= asked_s:
             return Jobs((Job(plan),))
         return Jobs((Job(plan),), shortest_s=alone_s, note=_too_long(alone_s, asked_s))
     if plan.sampling.mode == "adaptive":
-        short = msgspec.structs.replace(plan.sampling, min_visits=MIN_VISITS)
-        plan = msgspec.structs.replace(plan, sampling=short)
+        plan = plan.with_sampling(min_visits=MIN_VISITS)
         if "point_time" not in options.sampling.given:
             part_s = (asked_s or math.inf) / (number or FIRST_LOOK) - start_s
-            short = msgspec.structs.replace(short, point_time_s=_point_time_s(plan, part_s, context, forecast))
-            plan = msgspec.structs.replace(plan, sampling=short)
-    measuring_s = measures_in_s(Job(plan), context, forecast)
-    whole_s = start_s + measures_in_s(Job(msgspec.structs.replace(plan, budget_s=None)), context, forecast)
-    alone_s = _without_forecast_s(plan, context, forecast)
+            plan = plan.with_sampling(point_time_s=_point_time_s(plan, part_s, all_s))
+    points_s, alone_s = all_s(plan), _without_forecast_s(plan, all_s)
+    measuring_s, whole_s = min(points_s, asked_s or math.inf), start_s + points_s
     # Of a launch: in a shorter one there is little but its start, unless a single message needs more than the budget.
     shortest_s = start_s + (alone_s if alone_s > (asked_s or math.inf) else min(start_s, measuring_s))
     if number:
         launches = LaunchCount(1 if asked_s else number, number, asked_s)
-        first = msgspec.structs.replace(plan, budget_s=asked_s and asked_s / number)
+        first = plan.changed(budget_s=asked_s and asked_s / number)
     else:
         usual_s = max(USUAL_TIME_S, trial_in_s(plan, context) + FIRST_LOOK * (start_s + measuring_s))
         time_s = asked_s or float(f"{usual_s:.3g}")
         fit = int(asked_s / shortest_s) if asked_s else FIRST_LOOK
         launches = LaunchCount(1, MAX_LAUNCHES, time_s, min(FIRST_LOOK, max(1, fit)))
-        sampling = plan.sampling
-        if sampling.size_time_s is None and asked_s is not None:
-            sampling = msgspec.structs.replace(sampling, size_time_s=float(f"{time_s / (2 * FIRST_LOOK):.2g}"))
-        part = msgspec.structs.replace(plan.options, sizes_bytes=coarse_first(plan.options.sizes_bytes))
-        plan = msgspec.structs.replace(plan, sampling=sampling, options=part, budget_s=time_s)
-        first = msgspec.structs.replace(plan, budget_s=time_s / FIRST_SHARE)  # it shows what a launch takes here
+        if plan.sampling.size_time_s is None and asked_s is not None:
+            plan = plan.with_sampling(size_time_s=float(f"{time_s / (2 * FIRST_LOOK):.2g}"))
+        plan = plan.with_options(sizes_bytes=coarse_first(plan.options.sizes_bytes)).changed(budget_s=time_s)
+        first = plan.changed(budget_s=time_s / FIRST_SHARE)  # it shows what a launch takes here
 
     least_s = start_s + measuring_s if number else shortest_s
     short_of = launches.too_few(least_s, whole_s=whole_s) if asked_s else None
@@ -266,7 +265,7 @@ def repeated(
         if plan.budget_s is None:
             return Job(plan)
         share_s = _share_s(logs, left_s, launches.aim, start_s) if number is None else left_s / (number - len(logs))
-        return Job(msgspec.structs.replace(plan, budget_s=max(share_s, SHORTEST_S)))
+        return Job(plan.changed(budget_s=max(share_s, SHORTEST_S)))
 
     advice = None if options.sampling.budget else BUDGET
     return Jobs(
@@ -274,15 +273,13 @@ def repeated(
     )
 
 
-def _without_forecast_s(plan: Plan, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
+def _without_forecast_s(plan: Plan, all_s: Callable[[Plan], float]) -> float:
     """Return the time of the first long message: the engine forecasts a size from a shorter one, of which bandwidth
-    is most of the time, and skips none before.  When its time is over, a point ends with its first visit."""
+    is most of the time, and skips none before.  When its time is over, a point ends with its first visit.  ``all_s``
+    returns the time of all points of a plan."""
     sizes = coarse_first(plan.options.sizes_bytes)
     first = next((size for size in sizes if size >= FORECAST_BYTES), sizes[-1])
-    part = msgspec.structs.replace(plan.options, sizes_bytes=[first])
-    once = msgspec.structs.replace(plan.sampling, min_visits=MIN_VISITS)
-    alone = msgspec.structs.replace(plan, options=part, sampling=once, budget_s=None)
-    return measures_in_s(Job(alone), context, forecast)
+    return all_s(plan.with_options(sizes_bytes=[first]).with_sampling(min_visits=MIN_VISITS))
 
 
 def _needed_s(logs: Sequence[RunLog], launch_s: float, whole_s: float) -> float:
@@ -293,14 +290,9 @@ def _needed_s(logs: Sequence[RunLog], launch_s: float, whole_s: float) -> float:
     return max(whole_s, launch_s * len(points) / max(len(points) - skipped, 1)) if skipped else launch_s
 
 
-def _point_time_s(plan: Plan, part_s: float, context: JobContext, forecast: Callable[[Plan], Forecast]) -> float:
+def _point_time_s(plan: Plan, part_s: float, all_s: Callable[[Plan], float]) -> float:
     """Return the time of a point with which the ranks have measured all points after ``part_s``, within the bounds."""
-
-    def whole_s(point_s: float) -> float:
-        sampling = msgspec.structs.replace(plan.sampling, point_time_s=point_s)
-        return measures_in_s(Job(msgspec.structs.replace(plan, sampling=sampling, budget_s=None)), context, forecast)
-
-    low_s, high_s = whole_s(SHORTEST_POINT_S), whole_s(POINT_TIME_S)
+    low_s, high_s = (all_s(plan.with_sampling(point_time_s=each)) for each in (SHORTEST_POINT_S, POINT_TIME_S))
     if part_s >= high_s or low_s == high_s:  # nothing that this machine has is timed
         return POINT_TIME_S
     share = max(part_s - low_s, 0.0) / (high_s - low_s)

@@ -306,14 +306,14 @@ class Session:
         risky = self.context.about.risky(plan.transports)
         if self.paths is not None:
             launch |= msgspec.to_builtins(self.paths)
-        plan = msgspec.structs.replace(plan, excluded=self.crashed)
+        excluded = self.crashed
         if self.tried and risky:
-            plan = msgspec.structs.replace(plan, excluded={**self.tried.excluded, **self.crashed})
+            excluded = {**self.tried.excluded, **self.crashed}
             if start.inside_launcher:
                 launch["tried_alone"] = risky
             if self.tried.protocols:
                 launch["stack"] = {**launch["stack"], "ucx_protocols": msgspec.to_builtins(self.tried.protocols)}
-        return msgspec.structs.replace(plan, launch=utf8(launch))
+        return plan.changed(excluded=excluded, launch=utf8(launch))
 
     def show_only(self, again: Sequence[str]) -> int:
         """Print each plan, and on stderr the command line that would run it: ``again``, if volley would become it."""
@@ -408,10 +408,10 @@ class Session:
             )
             return Preflight({**dict.fromkeys(risky if trial else (), reason), **found.excluded})
         progress.note("testing MPI on device memory in a separate job")
-        found = preflight.between_two(msgspec.structs.replace(plan, transports=risky), trials)
+        found = preflight.between_two(plan.changed(transports=risky), trials)
         left = [name for name in risky if name not in found.excluded]
         if trial and left and self.stop.signal is None:
-            more = preflight.rehearsed([msgspec.structs.replace(each, transports=left) for each in trial], trials)
+            more = preflight.rehearsed([each.changed(transports=left) for each in trial], trials)
             found.excluded.update(more.excluded)
         return found
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from volley.benchmarks.matrix import GPUS_POINT_TIME_S, HINT, MatrixOptions, slow_pairs
 from volley.benchmarks.matrix.cases import RankMatrixCase, cases_of, is_remeasurement
 from volley.benchmarks.matrix.records import (
@@ -158,7 +156,7 @@ def next_job(
         if left_s <= 0:
             say("the time budget is too short to measure slow pairs again")
             return None
-        plan = msgspec.structs.replace(plan, budget_s=left_s)
+        plan = plan.changed(budget_s=left_s)
     if inside_launcher:
         say("slow pairs cannot be measured again: a launcher started this job, so no second job is possible")
         return None
@@ -188,8 +186,7 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     )
     if repeats < 1:
         return None
-    part = msgspec.structs.replace(
-        plan.options,
+    again = plan.with_options(
         latency_sizes_bytes=sorted({case.row.size_bytes for case in cases if case.row.window is None}),
         bandwidth_sizes_bytes=sorted({case.row.size_bytes for case in cases if case.row.window is not None}),
         pairs=[list(pair) for pair in in_turn(suspects[:most], controls)],
@@ -197,7 +194,7 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
         samples=False,
     )
     names = {case.row.transport for case in cases}
-    return msgspec.structs.replace(plan, options=part, transports=[name for name in plan.transports if name in names])
+    return again.changed(transports=[name for name in plan.transports if name in names])
 
 
 def _controls(cases: Sequence[RankMatrixCase], suspects: Sequence[Pair]) -> list[Pair]:
@@ -244,10 +241,8 @@ def gpu_jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     )
     plan = make_plan("gpu_matrix", part, options)
     if "point_time" not in options.sampling.given:
-        sampling = msgspec.structs.replace(plan.sampling, point_time_s=GPUS_POINT_TIME_S)
-        if quick:
-            sampling = msgspec.structs.replace(sampling, point_time_s=QUICK_POINT_TIME_S, min_visits=1)
-        plan = msgspec.structs.replace(plan, sampling=sampling)
+        quickly = {"point_time_s": QUICK_POINT_TIME_S, "min_visits": 1}
+        plan = plan.with_sampling(**quickly if quick else {"point_time_s": GPUS_POINT_TIME_S})
     gpus = len(options.job.gpus) or gpu_count()
     with_host = count_with_host(options.sections)
     cells = gpus * (with_host + (len(options.sections) - with_host) * gpus)
@@ -274,8 +269,6 @@ def next_gpu_job(logs: Sequence[RunLog], left_s: float, _say: object = None) -> 
     if not all(log.complete for log in logs):
         return None
     order = [device.index for device in found[0].gpus.devices]
-    part = msgspec.structs.replace(first.plan.options, sections=sections, gpus=order[::-1] if len(logs) % 2 else order)
-    budget_s = first.plan.budget_s and left_s
-    plan = msgspec.structs.replace(first.plan, options=part, budget_s=budget_s)
+    plan = first.plan.with_options(sections=sections, gpus=order[::-1] if len(logs) % 2 else order)
     note = f"measuring {count(len(sections), 'section')} again, in another order: pairs look slow"
-    return Job(plan, note=note)
+    return Job(plan.changed(budget_s=plan.budget_s and left_s), note=note)

@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
-import msgspec
 import numpy as np
 
 from volley.benchmarks.matrix.cases import (
@@ -107,18 +106,15 @@ def _request() -> Callable[[RunLog], Hashable]:
             gpus = (device.uuid for record in log.of(GpuMatrixGpus) for device in record.devices)
             plan = log.run and log.run.plan
             if plan and isinstance(plan.options, GpuMatrixPlan):  # one that measures slow pairs again has other ones
-                plan = msgspec.structs.replace(
-                    plan, options=msgspec.structs.replace(plan.options, sections=[], gpus=[])
-                )
+                plan = plan.with_options(sections=[], gpus=[])
             return plan and request_of(plan), tuple(sorted(gpus))
         # Launches that repeat each other differ in these.
-        options = msgspec.structs.replace(log.run.plan.options, pairs=[], repeats=1, samples=False)
-        plan = msgspec.structs.replace(log.run.plan, options=options)
+        plan = log.run.plan.with_options(pairs=[], repeats=1, samples=False)
         own = request_of(plan)
-        any_part = msgspec.structs.replace(options, latency_sizes_bytes=[], bandwidth_sizes_bytes=[])
+        any_part = plan.with_options(latency_sizes_bytes=[], bandwidth_sizes_bytes=[]).changed(transports=[])
         machine = (
             frozenset((name, value) for name, value in conditions(log).items() if name not in OF_THE_NODE),
-            request_of(msgspec.structs.replace(plan, options=any_part, transports=[])),
+            request_of(any_part),
         )
         earlier = wholes.setdefault(machine, {})
         if not log.run.plan.options.pairs:

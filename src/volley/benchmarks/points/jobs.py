@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import msgspec
-
 from volley.benchmarks.points import MAX_USUAL_RANKS, REDUCING, SENDING, SweepOptions, TransportOptions
 from volley.benchmarks.points.records import PointRecord
 from volley.benchmarks.points.results import ResultSeries, results, times
@@ -72,8 +70,8 @@ def trial_of_operations(plan: Plan) -> tuple[Plan, ...]:
     once = Sampling(mode="fixed", warmup=1, iterations=1)
 
     def of(those: list[Any]) -> Plan:
-        small = msgspec.structs.replace(plan.options, operations=those, sizes_bytes=[least, 1 << 20])
-        return msgspec.structs.replace(plan, options=small, sampling=once, budget_s=None)
+        small = plan.with_options(operations=those, sizes_bytes=[least, 1 << 20])
+        return small.changed(sampling=once, budget_s=None)
 
     return tuple(map(of, [operations, *parts] if len(parts) > 1 else parts))
 

@@ -435,7 +435,7 @@ def attempt(benchmark: Benchmark, options: Any, transports: Sequence[str] = ()) 
         session = prepare(benchmark, options, stop)
         plan = session.jobs.planned[0].plan
         # The limit of the probe ends it: on a busy machine a budget would leave out messages that arrive.
-        plan = msgspec.structs.replace(plan, transports=[*transports] or plan.transports, budget_s=None)
+        plan = plan.changed(transports=[*transports] or plan.transports, budget_s=None)
         start = session.starts[plan.world_size]
         patience = Patience(start_s=min(start.patience.start_s, plan.watchdog_s), end_s=_END_S)
         with EngineProcess(replace(start, patience=patience), stop) as process:
