@@ -20,12 +20,12 @@ import numpy as np
 from slow_pair_rates import FOLDER, STRETCH, visits_of
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix.rounds import matchings
 from volley.benchmarks.pair.results import PingPong
 from volley.check.cluster import repeats_of
 from volley.check.evidence import Judgement, Places, Visits, joined
 from volley.check.judgement import judge
 from volley.check.neighbors import LOOKS
+from volley.check.rounds import matchings
 from volley.records.records_file import read_runs
 from volley.statistics.two_runs import Booleans, Floats, Integers
 

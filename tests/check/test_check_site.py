@@ -11,9 +11,9 @@ import pytest
 from node_limits import THIS, good_checks
 from volley.check import COMMAND, cluster, inventory, limits
 from volley.check.findings import Again
+from volley.check.inventory import Inventory, Seen, wrong
 from volley.check.limits import Limits
 from volley.errors import UserError
-from volley.machine.inventory import Inventory, Seen, wrong
 
 AGAIN = Again()
 

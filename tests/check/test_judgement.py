@@ -12,13 +12,13 @@ import pytest
 from example_records import edited, matrix_log, ranks, rows
 from screens import SCREENS, check_screen
 from the_command import Finished
-from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.check import cluster, findings
 from volley.check.cluster import repeats_of
 from volley.check.evidence import ClusterPart, Judgement, Places, Visits
 from volley.check.findings import Again, of_cluster
 from volley.check.judgement import judge
 from volley.check.places import Names
+from volley.check.rounds import PARTNERS, matchings
 from volley.errors import UserError
 from volley.launch import cluster_map
 from volley.launch.cluster_map import ClusterMap

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from volley.benchmarks.matrix.records import RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.matrix.rounds import PARTNERS, matchings
 from volley.check.evidence import Judgement, Visits, joined
 from volley.check.judgement import judge
 from volley.check.neighbors import LOOKS
 from volley.check.places import Names, nics_of, numbers, one_rate
+from volley.check.rounds import PARTNERS, matchings
 from volley.launch.cluster_map import ClusterMap
 from volley.launch.launchers import PAIR, cores
 from volley.machine.nvidia_driver import gpu_count, has_driver

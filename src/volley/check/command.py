@@ -18,6 +18,7 @@ from volley import benchmarks
 from volley.benchmarks.matrix import RANKS
 from volley.check import COMMAND, cluster, kept, limits, machine
 from volley.check.findings import Again, CheckFinding
+from volley.check.inventory import nics_here
 from volley.check.judged import CheckedHost, Judged, OfCheck, read_yardsticks, show
 from volley.check.options import CLUSTER_S, MACHINE_S, CheckOptions
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, MachineError, UserError
@@ -25,7 +26,6 @@ from volley.launch.allocation import allocation
 from volley.launch.inside_launcher import rank_info
 from volley.launch.this_host import is_this_host
 from volley.machine.finding import Verdict, exit_code
-from volley.machine.inventory import nics_here
 from volley.machine.nvidia_driver import gpu_count, has_driver
 from volley.machine.signals import Stop
 from volley.records import command_again

@@ -18,6 +18,7 @@ from volley import benchmarks
 from volley.check import cluster, inventory, limits, machine
 from volley.check.by_paths import by_line_rate, by_paths
 from volley.check.findings import Again, CheckFinding, of_cluster, render
+from volley.check.inventory import Inventory, Seen
 from volley.check.options import CheckOptions
 from volley.check.places import Names
 from volley.document import Frozen
@@ -25,7 +26,6 @@ from volley.errors import UserError
 from volley.launch import cluster_map
 from volley.launch.cluster_map import ClusterMap
 from volley.machine.finding import Verdict, exit_code, in_order
-from volley.machine.inventory import Inventory, Seen
 from volley.records import command_again
 from volley.records.plan import OUT_OF_TIME
 from volley.records.record_types import NotMeasured

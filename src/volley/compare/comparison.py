@@ -194,6 +194,11 @@ class Comparison:
     comparisons: int = 1
     """How many sides are compared with the first one."""
 
+    @property
+    def sides(self) -> tuple[tuple[str, Side], tuple[str, Side]]:
+        """Both sides, with what reports call them."""
+        return (letter(0), self.first), (self.letter, self.second)
+
     @cached_property
     def verdicts(self) -> NDArray[np.str_]:
         if not self.first.repeats:

@@ -92,7 +92,7 @@ def report(comparison: Comparison, *, full: bool) -> Report:
 
 
 def _failed(comparison: Comparison) -> Iterator[str]:
-    for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
+    for letter, side in comparison.sides:
         if side.failed:
             yield f"FAILED: {count(side.failed, 'point')} of {letter}: volley show {side.name}"
 
@@ -225,7 +225,7 @@ def too_few(comparison: Comparison) -> str:
     if comparison.paired:
         made = int(comparison.differences.launches[0][~comparison.able].max())
         return f"{count(made, 'pair')} {_are(made)} too few to show a change: use --launches {needed} or more"
-    sides = [("A", comparison.first), (letter, comparison.second)]
+    sides = list(comparison.sides)
     can, fewest = f"{needed} launches of each run", [int(np.min(those)) for those in comparison.differences.launches]
     more, fewer = (0, 1) if fewest[0] >= fewest[1] else (1, 0)
     beside = min_beside(fewest[more], comparisons=comparison.comparisons)
@@ -265,9 +265,7 @@ def _launches(of_points: Integers) -> str:
 
 
 def _sides(comparison: Comparison) -> Iterator[str]:
-    other = comparison.letter
-    sides = (("A", comparison.first), (other, comparison.second))
-    for (letter, side), launches in zip(sides, comparison.differences.launches, strict=True):
+    for (letter, side), launches in zip(comparison.sides, comparison.differences.launches, strict=True):
         about = [_launches(launches)]
         for run in side.runs[:1]:
             about += [run.started_at, join_words(hosts_of(run.ranks)), machine_of(side.logs)]
@@ -424,7 +422,7 @@ def _charts(comparison: Comparison) -> Iterator[Chart]:
     for series, points in by_series.items():
         times = [
             (sizes[point], name, of_observations(side.observed.seconds(rows[comparison.at[point]])))
-            for name, side in (("A", comparison.first), (other, comparison.second))
+            for name, side in comparison.sides
             for point in points
             for rows in [side.observed.rows[comparison.sweeps[comparison.sweep[point]]]]
         ]
@@ -440,10 +438,10 @@ _TIME = Quantity("time", "µs", lambda time: time)
 
 
 def _notes(comparison: Comparison) -> Iterator[Note]:
-    for letter, side in (("A", comparison.first), (comparison.letter, comparison.second)):
+    for letter, side in comparison.sides:
         if side.incomplete:
             yield Note("error", f"{letter} has {side.incomplete}: volley show {side.name}")
-    for letter, keys in zip(("A", comparison.letter), comparison.only, strict=True):
+    for (letter, _), keys in zip(comparison.sides, comparison.only, strict=True):
         if keys and not comparison.first.reference:
             yield Note("missing", f"only in {letter}: {comparison.missing(keys)}")
     if comparison.first.reference:

@@ -355,7 +355,7 @@ def end_of_job(job: JobFacts, facts: Facts, *, look: bool = True) -> str:
 
 def _around(said: str, facts: Facts) -> str:
     """Return what does without the interface, the network card or the part of MPI that failed."""
-    cards = facts.bus.value.infiniband if facts.bus.value else []
+    cards = facts.rdma_devices
     good = [card for card in cards if not re.search(rf"\b{re.escape(card)}\b", said)]
     change = {} if facts.has_gpu and "gpu_init" in said else without_component(said)
     if facts.hosts.value and _OF_INTERFACES.search(said):

@@ -282,7 +282,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     def cards_read_gpus(self) -> bool:
         """True if the kernel lets network cards read GPU memory; drivers of EFA and Omni-Path have their own way."""
         modules = self.driver.value.modules if self.driver.value else []
-        own = all(name.startswith(("rdmap", "efa", "hfi1")) for name in (self.bus.value or BusFacts()).infiniband)
+        own = all(name.startswith(("rdmap", "efa", "hfi1")) for name in self.rdma_devices)
         by_dmabuf = any(device.attributes.get("DMA_BUF_SUPPORTED") for device in self.cuda_devices)
         return own or by_dmabuf or not {"nvidia_peermem", "nv_peer_mem"}.isdisjoint(modules)
 
@@ -306,6 +306,10 @@ class Facts(Fact, frozen=True, kw_only=True):
     def ended_by(self) -> list[TrialFacts]:
         """The changes that ended a problem of MPI."""
         return [trial for trial in self.trials.value or [] if trial.works]
+
+    @property
+    def rdma_devices(self) -> list[str]:
+        return self.bus.value.infiniband if self.bus.value else []
 
     @property
     def gpus_on_bus(self) -> list[PciGpu]:

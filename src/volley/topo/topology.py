@@ -188,11 +188,11 @@ def _notes(facts: Facts, gpus: Sequence[PlacedGpu], places: Mapping[str, PciPlac
 
 def _nodes_and_places(facts: Facts) -> tuple[tuple[NumaNode, ...], dict[str, PciPlace]]:
     """Return the NUMA nodes that have cores, and GPUs and cards by address, each on one of these nodes if possible."""
-    topology, bus = facts.topology.value, facts.bus.value
+    topology = facts.topology.value
     known = topology.nodes if topology else []
-    cards = [] if topology or not bus else [PciPlace(kind="nic", address=name, names=[name]) for name in bus.infiniband]
+    cards = (PciPlace(kind="nic", address=name, names=[name]) for name in facts.rdma_devices)
     places = {place.address: place for place in (topology.places if topology else cards)}
-    for each in bus.gpus if bus else []:
+    for each in facts.gpus_on_bus:
         places.setdefault(each.address, PciPlace(kind="gpu", address=each.address, numa_node=each.numa_node))
     of_places = sorted({place.numa_node for place in places.values() if place.numa_node is not None})
     order = sorted(node.number for node in known)
@@ -252,7 +252,7 @@ def _gpus(facts: Facts, places: Mapping[str, PciPlace], nowhere: PciPlace) -> li
     Generation and width of PCIe are those under load, else what NVML has at most, else what the device can do.
     ``nowhere`` stands for the place of a GPU that the bus does not show.
     """
-    nvml = facts.nvml.value.gpus if facts.nvml.value else []
+    nvml = facts.gpus
     by_name = {name: each for each in nvml for name in (each.pci, each.uuid) if name}
     known: list[tuple[int, str, str, Gpu | None]] = [
         (each.index, each.name, each.pci, by_name.get(each.uuid) or by_name.get(each.pci))

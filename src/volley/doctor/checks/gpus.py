@@ -359,7 +359,7 @@ def pcie(facts: Facts) -> DoctorFinding:
         return _judged(found, facts, "nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth")
     # NVML's maximum is that of GPU and slot together, that of sysfs of the device alone.
     most = {gpu.address: (gpu.generation_max, gpu.width_max) for gpu in facts.gpus_on_bus}
-    for each in facts.nvml.value.gpus if facts.nvml.value else []:
+    for each in facts.gpus:
         if each.pci and each.pcie_generation_max and each.pcie_width_max:
             most[each.pci] = (each.pcie_generation_max, each.pcie_width_max)
     slow, fine, unknown = [], set(), []

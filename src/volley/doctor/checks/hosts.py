@@ -233,7 +233,7 @@ def between(facts: Facts) -> DoctorFinding:
         return warning(f"MPI works between the hosts, but {slow.text}", evidence, remedy)
     if path and path.library == "UCX" and (far := _far_card(path, facts)):
         return far
-    rdma = facts.bus.value.infiniband if facts.bus.value else []
+    rdma = facts.rdma_devices
     if path and path.kind == "TCP" and rdma:
         look = f"ibstat on each host shows whether a port of {join_words(rdma)} is up"
         said = f"MPI works between the hosts, but not over RDMA: {join_words(rdma)} carried nothing; {said}"

@@ -73,7 +73,7 @@ def between(facts: Facts) -> DoctorFinding:
         return not_tested("no job of NCCL was started between the hosts")
     if ended := _failed(found, facts):
         return ended
-    rdma = facts.bus.value.infiniband if facts.bus.value else []
+    rdma = facts.rdma_devices
     over = [each for each in found.channels if each.startswith("NET")]
     choose = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_HCA", "NCCL_NET_GDR_LEVEL")
     unset = place_of(facts).unset(choose)
