@@ -6,12 +6,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from volley.benchmarks.points import OPERATIONS, REDUCING, RESULTS, Operation, PointOptions, SweepOptions
+from volley.benchmarks.points import OPERATIONS, REDUCING, Operation, PointOptions, SweepBenchmark, SweepOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, flag, group, option
 from volley.command.options import HOW, WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.errors import UserError
-from volley.run.benchmark import Benchmark
 from volley.text import join_words
 from volley.units import parse_sizes
 
@@ -115,16 +114,13 @@ class CollectiveOptions(SweepOptions):
             raise UserError("--cold-cache and --in-place: what an operation takes there was written just before")
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = SweepBenchmark(
     name="collective",
     help=f"Measure collectives among all ranks: {', '.join(USUAL)}, and others on request.",
     options=CollectiveOptions,
     plan=f"{__name__}.results.CollectivePlan",
     records=(f"{__name__}.results.CollectivePoint",),
     jobs=Lazy(f"{__name__}.jobs.jobs"),
-    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
-    results=Lazy(f"{RESULTS}.results"),
-    observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.results.report"),
     examples=(
         "volley collective --ranks 4",

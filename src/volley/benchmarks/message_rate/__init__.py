@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from volley.benchmarks.points import USUAL_RANKS, PointOptions, SweepOptions, WindowOptions
+from volley.benchmarks.points import USUAL_RANKS, PointOptions, SweepBenchmark, SweepOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group, option
 from volley.command.options import WHAT, JobOptions, OutputOptions, SamplingOptions, output_group
 from volley.errors import UserError
-from volley.run.benchmark import Benchmark
 from volley.units import LARGEST_COUNT, parse_sizes, parse_whole
 
 SIZES = "8,512,4Ki,64Ki,1Mi"
@@ -56,7 +55,7 @@ class MessageRateOptions(SweepOptions):
     output: OutputOptions = output_group()
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = SweepBenchmark(
     name="message_rate",
     help="""Measure how many messages pairs of ranks send per second, one pair alone and several at once.
 
@@ -66,7 +65,6 @@ BENCHMARK = Benchmark(
     plan=f"{__name__}.results.MessageRatePlan",
     records=(f"{__name__}.results.MessageRatePoint",),
     jobs=Lazy(f"{__name__}.jobs.jobs"),
-    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
     report=Lazy(f"{__name__}.results.report"),

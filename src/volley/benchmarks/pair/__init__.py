@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volley.benchmarks.points import RESULTS, PointOptions, SweepOptions, WindowOptions
+from volley.benchmarks.points import PointOptions, SweepBenchmark, SweepOptions, WindowOptions
 from volley.command import option_values
 from volley.command.commandline import Lazy, group
 from volley.command.options import UNLISTED, JobOptions, OutputOptions, SamplingOptions, output_group
-from volley.run.benchmark import Benchmark
 from volley.units import VALID_FORMS, parse_sizes
 
 FORMATS = {"olcf": "the output line of the OLCF ping-pong tutorial, with a GB of 2^30 bytes"}
@@ -29,16 +28,13 @@ class PingPongOptions(SweepOptions):
     output: OutputOptions = output_group(FORMATS)
 
 
-PINGPONG = Benchmark(
+PINGPONG = SweepBenchmark(
     name="pingpong",
     help="Measure round trips between two ranks: latency, and bandwidth of one message at a time.",
     options=PingPongOptions,
     plan=f"{__name__}.results.PingPongPlan",
     records=(f"{__name__}.results.PingPong",),
     jobs=Lazy(f"{__name__}.jobs.pingpong_jobs"),
-    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
-    results=Lazy(f"{RESULTS}.results"),
-    observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.results.pingpong_report"),
     examples=(
         "volley pingpong",
@@ -64,16 +60,13 @@ class StreamOptions(SweepOptions):
     output: OutputOptions = output_group()
 
 
-STREAM = Benchmark(
+STREAM = SweepBenchmark(
     name="stream",
     help="Measure bandwidth with many messages in flight between two ranks, in one direction or in both.",
     options=StreamOptions,
     plan=f"{__name__}.results.StreamPlan",
     records=(f"{__name__}.results.StreamPoint",),
     jobs=Lazy(f"{__name__}.jobs.stream_jobs"),
-    forecast=Lazy("volley.benchmarks.points.jobs.PointForecast"),
-    results=Lazy(f"{RESULTS}.results"),
-    observables=Lazy(f"{RESULTS}.observables"),
     report=Lazy(f"{__name__}.results.stream_report"),
     examples=(
         "volley stream",

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 from volley.command import option_values
-from volley.command.commandline import Options, flag, option
+from volley.command.commandline import Lazy, Options, flag, option
 from volley.command.options import HOW, WHAT, BenchmarkOptions, SampledOptions
+from volley.run.benchmark import Benchmark
 from volley.units import VALID_FORMS, parse_sizes
 
-RESULTS = f"{__name__}.results"
-"""The module with the results of a benchmark of points."""
+SweepBenchmark = partial(
+    Benchmark,
+    forecast=Lazy(f"{__name__}.jobs.PointForecast"),
+    results=Lazy(f"{__name__}.results.results"),
+    observables=Lazy(f"{__name__}.results.observables"),
+)
+"""A benchmark of points; what it has of its own takes the place of these."""
 
 Direction = Literal["uni", "bi"]
 
