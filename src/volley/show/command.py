@@ -7,10 +7,11 @@ import shlex
 import sys
 import time
 from calendar import timegm
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import Any, Literal
 
 from volley.benchmarks import BENCHMARKS
@@ -21,7 +22,7 @@ from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
 from volley.records.command_again import budget_named, launches_named
 from volley.records.records_file import first_and_last, read_all, without_repeats
 from volley.records.saved_runs import TIME, SavedRun, run_named, saved_runs, state_folder
-from volley.report.model import Cell, Column, Data, Details, Report, Row, Table
+from volley.report.model import Cell, Column, Data, Details, Report, Table
 from volley.run.render import render, render_reports
 from volley.text import count, escape_controls, grouped, join_words
 from volley.units import format_duration
@@ -133,22 +134,24 @@ class DeleteOptions(Options):
 def report(runs: Sequence[SavedRun], heading: str, *, full: bool = True) -> Report:
     shown = runs if full else runs[:_MAX_RUNS]
     rows = list(map(_row, shown))
-    columns = [
-        Column("id", align="left"),
-        Column("begun", align="left"),
-        Column("command", align="left"),
-        Column("host", align="left", spare=2),
-        Column("launches", spare=1),
-        Column("points"),
-        Column("measured", spare=3),
-        Column("name, tags", align="left"),
-        Column("status", align="left"),
-    ]
+    columns: dict[Column, Callable[[Mapping[str, Any]], Any]] = {
+        Column("id", align="left"): lambda row: row["id"] or row["path"].rpartition("/")[2].removesuffix(".jsonl"),
+        Column("begun", align="left"): lambda row: _local(row["started_at"]),
+        Column("command", align="left"): _typed,
+        Column("host", align="left", spare=2): itemgetter("host"),
+        Column("launches", spare=1): itemgetter("launches"),
+        Column("points"): itemgetter("points"),
+        Column("measured", spare=3): lambda row: format_duration(row["elapsed_s"]),
+        Column("name, tags", align="left"): lambda row: " ".join(
+            filter(None, (row["name"], row["tags"] and f"[{row['tags']}]"))
+        ),
+        Column("status", align="left"): _status,
+    }
     legend = ["points: of all launches together"] if runs else []
     legend += [f"and {count(len(runs) - len(shown), 'older run')}: --full lists all"] if len(shown) < len(runs) else []
     return Report(
         heading=[heading],
-        tables=[Table(columns, list(map(_cells, rows)), legend=legend)] if rows else [],
+        tables=[Table.of(columns, rows, legend=legend)] if rows else [],
         results=lambda: Data(COLUMNS, ("id", "path"), rows),
     )
 
@@ -179,23 +182,14 @@ def _row(run: SavedRun) -> dict[str, Any]:
     }
 
 
-def _cells(row: Mapping[str, Any]) -> Row:
-    """Return the cells of a run: ``bcdfghjk  2026-11-22 21:30  pingpong  node1  6  240  48 s  before [nightly]``."""
+def _status(row: Mapping[str, Any]) -> Cell:
     measures = {each.name for each in BENCHMARKS if each.records} & {*row["benchmark"].split()}
     running = f"running, {count(row['points'], 'point')} so far"
     words = {"complete": "nothing measured" if measures and not row["points"] else "", "running": running}
     status = words.get(row["status"], row["status"])
     if row["failed"]:
         status = f"{row['failed']} failed{f', {running}' if row['status'] == 'running' else ''}"
-    return [
-        row["id"] or row["path"].rpartition("/")[2].removesuffix(".jsonl"),
-        _local(row["started_at"]),
-        _typed(row),
-        *(row[name] for name in ("host", "launches", "points")),
-        format_duration(row["elapsed_s"]),
-        " ".join(filter(None, (row["name"], row["tags"] and f"[{row['tags']}]"))),
-        Cell(text=status, style="" if row["status"] == "running" else "error"),
-    ]
+    return Cell(text=status, style="" if row["status"] == "running" else "error")
 
 
 def _typed(row: Mapping[str, Any]) -> str:

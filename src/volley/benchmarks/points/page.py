@@ -37,10 +37,10 @@ from volley.report.cells import (
     unclear,
     with_bounds,
 )
-from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, Overview, ReferenceLine, Report, Row, Table
+from volley.report.model import EMPTY, Axis, Cell, Chart, Column, Later, Overview, ReferenceLine, Report, Table, Value
 from volley.run import report_parts
 from volley.run.path_report import path_at, path_tables
-from volley.statistics.curves import POOR
+from volley.statistics.curves import POOR, Fit
 from volley.text import grouped
 from volley.units import approximate_size, format_sig, format_size
 
@@ -215,39 +215,27 @@ def _lines(points: Sequence[PointResult], curves: Sequence[TransportCurve]) -> I
     lines = [curve.fit for curve in curves]
     if not any(lines):
         return
-    columns = [
-        Column("transport", align="left"),
-        Column("α", "µs", 3, group="t(n) = α + n/β"),
-        Column("β", "GB/s", 3, group="t(n) = α + n/β"),
-        Column("α·β", group="t(n) = α + n/β"),
-        Column("median", "%", 2, group="fit error"),
-        Column("worst", "%", 2, group="fit error"),
-        Column("at", group="fit error"),
-        Column(group="fit error"),
-    ]
+
+    def of(value: Callable[[Fit], Value], without: Cell = EMPTY) -> Callable[[TransportCurve], Cell]:
+        return lambda curve: Cell(value(curve.fit), "dim" if curve.fit.poor else "") if curve.fit else without
+
+    law, error, unknown = "t(n) = α + n/β", "fit error", Cell(style="dim")
+    columns: dict[Column, Callable[[TransportCurve], Cell | Value]] = {
+        Column("transport", align="left"): attrgetter("transport"),
+        Column("α", "µs", 3, group=law): of(lambda fit: fit.latency_s * 1e6, unknown),
+        Column("β", "GB/s", 3, group=law): of(lambda fit: fit.bandwidth_Bps / 1e9),
+        Column("α·β", group=law): of(lambda fit: approximate_size(fit.half_bandwidth_bytes)),
+        Column("median", "%", 2, group=error): of(lambda fit: fit.median_deviation * 100, unknown),
+        Column("worst", "%", 2, group=error): of(lambda fit: abs(fit.worst_deviation) * 100),
+        Column("at", group=error): of(lambda fit: format_size(fit.worst_size_bytes)),
+        Column(group=error): of(lambda fit: "poor" if fit.poor else ""),
+    }
     legend = ["line with the least mean relative deviation; α·β: the size that moves at half of β"]
     if any(fit and fit.poor for fit in lines):
         legend.append(f"poor: fit error above {POOR * 100:g} % at some size, so α and β do not describe the curve")
     if None in lines:
         legend.append("–: the measured sizes do not determine both terms")
-    rows = [_line(curve) for curve in curves]
-    yield Table(columns, rows, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
-
-
-def _line(curve: TransportCurve) -> Row:
-    fit = curve.fit
-    if fit is None:
-        return [curve.transport, Cell(style="dim"), EMPTY, EMPTY, Cell(style="dim"), EMPTY, EMPTY, EMPTY]
-    values = (
-        fit.latency_s * 1e6,
-        fit.bandwidth_Bps / 1e9,
-        approximate_size(fit.half_bandwidth_bytes),
-        fit.median_deviation * 100,
-        abs(fit.worst_deviation) * 100,
-        format_size(fit.worst_size_bytes),
-        "poor" if fit.poor else "",
-    )
-    return [curve.transport, *(Cell(value, "dim" if fit.poor else "") for value in values)]
+    yield Table.of(columns, curves, title=points[0].operation or "", legend=["; ".join(legend)], model=True)
 
 
 def _identity(point: PointResult) -> dict[str, Any]:
