@@ -97,7 +97,7 @@ FIRST = Quantity("first", "ms", attrgetter("first_s"))
 HALOS = Quantity("halos", "µs", lambda each: each.cold_exchange_s if each.messages_timed else EMPTY)
 COPY = Quantity("copy", "GB/s", attrgetter("copy_Bps"))
 DEVIATION = Quantity("deviation", "", attrgetter("point.deviation"), digits=3)
-(VERIFIED,) = as_they_are("verified")
+TRANSPORT, VERIFIED = as_they_are("transport", "verified")
 
 
 def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
@@ -109,17 +109,13 @@ def _table(solutions: Sequence[Solution], result: JacobiResults) -> Table:
         Quantity("compulsory", "GB/s", attrgetter("compulsory_Bps")),
         Quantity("of copy", "%", attrgetter("of_copy")),
     )
-    quantities = with_bounds(wanted, solutions)
-    columns = [Column("transport", align="left"), *(each.column() for each in quantities)]
-    all_verified = report_parts.Account.of(result.solutions).all_verified
-    columns.append(VERIFIED.column(all_true=all_verified))
-    rows: list[Row] = [
-        [each.transport, *(quantity.cell(each) for quantity in (*quantities, VERIFIED))] for each in solutions
-    ]
+    columns = {TRANSPORT.column(align="left"): TRANSPORT.cell}
+    columns |= {each.column(): each.cell for each in with_bounds(wanted, solutions)}
+    columns[VERIFIED.column(all_true=report_parts.Account.of(result.solutions).all_verified)] = VERIFIED.cell
     compulsory = f"compulsory: {solutions[0].compulsory_bytes} B per update, 10^9 B/s; of copy: compulsory / copy"
     bounds = report_parts.bounds_legend(solutions, result.series, "batches")
     meaning = "; ".join([*bounds, "updates: 10^9 points per second", compulsory])
-    return Table(columns, rows, legend=[*_endings(solutions), *slower_parts(solutions), meaning])
+    return Table.of(columns, solutions, legend=[*_endings(solutions), *slower_parts(solutions), meaning])
 
 
 def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
@@ -134,15 +130,12 @@ def _parts_table(solutions: Sequence[Solution]) -> Iterator[Table]:
     parts = [Quantity(part, unit, lambda each, part=part: spent(each).get(part), digits=3) for part in named]  # type: ignore[misc]
     quantities = [*parts, RUN.suited(solutions), FIRST.suited(solutions), HALOS, COPY, DEVIATION]
     groups = {**dict.fromkeys(named, group), FIRST.name: "cold start", HALOS.name: "cold start"}
-    columns = [
-        Column("transport", align="left"),
-        *(each.column(group=groups.get(each.name, "")) for each in quantities),
-    ]
-    rows: list[Row] = [[each.transport, *(quantity.cell(each) for quantity in quantities)] for each in solutions]
+    columns = {TRANSPORT.column(align="left"): TRANSPORT.cell}
+    columns |= {each.column(group=groups.get(each.name, "")): each.cell for each in quantities}
     legend = "parts overlap where possible; " if on_gpu else ""
     legend += "run: all iterations, including the first; cold start: the first iteration and the first halos; "
     legend += "copy: the same field, copied by all ranks together before and after; "
-    yield Table(columns, rows, legend=[legend + "deviation: the largest from the exact solution"])
+    yield Table.of(columns, solutions, legend=[legend + "deviation: the largest from the exact solution"])
 
 
 def _endings(solutions: Sequence[Solution]) -> Iterator[str]:
