@@ -34,14 +34,10 @@ def engine_path() -> str:
     beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", NAME)
     found = beside if _is_program(beside) else installed_file(DISTRIBUTION, f"volley/bin/{NAME}")
     if found is None:
-        raise MachineError(f"the engine is not built: {_install()}")
+        from volley.machine.packages import install_command  # noqa: PLC0415  start-up: only if the engine is missing
+
+        raise MachineError(f"the engine is not built: {install_command()}")
     return found
-
-
-def _install() -> str:
-    from volley.machine.packages import install_command  # noqa: PLC0415  start-up: only if the engine is missing
-
-    return install_command()
 
 
 def _is_program(path: str) -> bool:

@@ -16,14 +16,13 @@ from volley.errors import UserError
 from volley.files import mistaken, read_bounded
 from volley.machine.hardware import Gpu, PeerStatus, Settings
 from volley.machine.job_facts import HostsFacts, JobFacts, NcclFacts, PairFacts, StackFacts, TrialFacts
+from volley.machine.packages import UNKNOWN
 from volley.text import escape_controls
 
 FACTS_VERSION = 2
 MAX_BYTES = 1 << 26
 """A document of facts is smaller."""
 OLDER = "an older volley captured these facts"
-REQUIREMENT = "/path/to/volley"
-"""The argument of pip where the origin of volley is not known."""
 
 T = TypeVar("T")
 
@@ -247,7 +246,7 @@ class Facts(Fact, frozen=True, kw_only=True):
     environment: dict[str, str]  # variables of MPI, UCX, CUDA and launchers
     mpi: str = ""  # --mpi of the command
     installer: str = "pip install"  # the command that installs Python packages
-    requirement: str = REQUIREMENT  # what installs this copy of volley, given to that
+    requirement: str = UNKNOWN  # what installs this copy of volley, given to that
     system: Probe[SystemFacts]
     driver: Probe[DriverFacts]
     bus: Probe[BusFacts]

@@ -156,6 +156,8 @@ def distribution(release: Mapping[str, str], *, root: bool = False) -> Distribut
 # ------------------------------------------------------------------------------------------- volley itself
 
 DISTRIBUTION = "volley-bench"
+UNKNOWN = "/path/to/volley"
+"""The argument of pip where the origin of volley is not known."""
 
 
 def install_command(extra: str = "", python: str = "") -> str:
@@ -197,7 +199,7 @@ def requirement() -> str:
         return unquote(url.path)
     if url.scheme in ("http", "https"):
         return f"{DISTRIBUTION} @ {source['url']}"
-    return "/path/to/volley"
+    return UNKNOWN
 
 
 def _source() -> dict[str, Any]:
