@@ -18,9 +18,10 @@ from itertools import permutations
 from pathlib import Path
 
 from volley.benchmarks import BENCHMARKS
-from volley.benchmarks.matrix import MatrixOptions, slow_pairs
+from volley.benchmarks.matrix import MatrixOptions, remeasurement, slow_groups
 from volley.benchmarks.matrix.records import RankMatrixRow
-from volley.benchmarks.matrix.slow_pairs import Pair, compare, in_turn, matrix_of
+from volley.benchmarks.matrix.remeasurement import in_turn
+from volley.benchmarks.matrix.slow_pairs import Pair, compare, matrix_of
 from volley.records.records_file import read_runs
 from volley.statistics.estimates import median
 
@@ -117,17 +118,17 @@ def flagged(machine: Machine, ranks: int) -> set[Pair]:
     usual = {pair: median([times[pair] for times in passes]) for pair in pairs}
     at_best = {pair: min(times[pair] for times in passes) for pair in pairs}
     ratios, best_ratios = (compare(*matrix_of(times, kinds)) for times in (usual, at_best))
-    found = slow_pairs.suspects(ratios, best_ratios, slow_pairs.slow_groups(ratios, [0] * ranks, ["node"] * ranks))
-    controls = slow_pairs.controls(ratios, found)
-    remeasured: dict[Pair, slow_pairs.Remeasurement] = {}
+    found = remeasurement.suspects(ratios, best_ratios, slow_groups.slow_groups(ratios, [0] * ranks, ["node"] * ranks))
+    controls = remeasurement.controls(ratios, found)
+    remeasured: dict[Pair, remeasurement.Remeasurement] = {}
     again: list[list[Mapping[Pair, float]]] = []
-    for wanted in slow_pairs.ROUNDS:
-        undecided = slow_pairs.undecided(found, remeasured)
-        left_s = max(slow_pairs.LONGEST_S, first_s) - (machine.spent_s - first_s)
-        most, repeats = slow_pairs.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
+    for wanted in remeasurement.ROUNDS:
+        undecided = remeasurement.undecided(found, remeasured)
+        left_s = max(remeasurement.LONGEST_S, first_s) - (machine.spent_s - first_s)
+        most, repeats = remeasurement.affordable(len(undecided), len(controls), wanted, machine.pair_s, left_s)
         order = in_turn(undecided[:most], [each.pair for each in controls])
         again.append([machine.measured(order, repeat) for repeat in range(repeats)])
-        remeasured = slow_pairs.judge_all(found, again, controls)
+        remeasured = remeasurement.judge_all(found, again, controls)
     return {pair for pair, judged in remeasured.items() if judged.flagged}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from example_records import edited, matrix_log, ranks, rows
 from screens import check_formats, shown
-from volley.benchmarks.matrix import slow_pairs
+from volley.benchmarks.matrix import remeasurement
 from volley.benchmarks.matrix.cases import RankMatrixCase, kinds_of_pairs
 from volley.benchmarks.matrix.jobs import next_job, next_plan
 from volley.benchmarks.matrix.records import RankMatrixRow
@@ -87,7 +87,7 @@ def undecided() -> list[RunLog]:
     """A suspect that was as often slow as not when it was measured again, until the time was up."""
     first = matrix_log(4, rows(4, slow=SLOW))
     noisy = changed(again([first], SLOW), (0, 2), range(5), median_s=1e-6)
-    noisy.end = End(status="complete", elapsed_s=slow_pairs.LONGEST_S)
+    noisy.end = End(status="complete", elapsed_s=remeasurement.LONGEST_S)
     return [first, noisy]
 
 
@@ -232,7 +232,7 @@ def next_pairs(logs: list[RunLog]) -> list[tuple[int, int]]:
 def test_suspects_and_controls_are_measured_in_turn() -> None:
     pairs = next_pairs([both(SLOW)])
     assert {pairs[0], pairs[2]} == {(0, 2), (2, 0)}
-    assert len(pairs) == len(set(pairs)) == 2 + slow_pairs.CONTROLS
+    assert len(pairs) == len(set(pairs)) == 2 + remeasurement.CONTROLS
     assert next_pairs([both({})]) == []
     fast = {(1, 3): 0.7, (3, 1): 0.7}  # as far from the others as what is slow is no control
     assert not fast.keys() & set(next_pairs([both({**SLOW, **fast})]))
@@ -258,9 +258,9 @@ def test_only_what_is_undecided_is_measured_once_more() -> None:
 def test_measuring_again_ends_with_the_last_round_or_the_time() -> None:
     first = matrix_log(4, rows(4, slow=SLOW))
     noisy = changed(again([first], SLOW), (0, 2), range(5), median_s=1e-6)
-    assert asked_next([first, *[noisy] * (len(slow_pairs.ROUNDS) - 1)]) is not None
-    assert asked_next([first, *[noisy] * len(slow_pairs.ROUNDS)]) is None
-    noisy.end = End(status="complete", elapsed_s=slow_pairs.LONGEST_S)
+    assert asked_next([first, *[noisy] * (len(remeasurement.ROUNDS) - 1)]) is not None
+    assert asked_next([first, *[noisy] * len(remeasurement.ROUNDS)]) is None
+    noisy.end = End(status="complete", elapsed_s=remeasurement.LONGEST_S)
     assert asked_next([first, noisy]) is None
 
 

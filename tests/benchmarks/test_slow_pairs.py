@@ -11,7 +11,7 @@ import slow_pair_rates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volley.benchmarks.matrix import slow_pairs
+from volley.benchmarks.matrix import remeasurement, slow_pairs
 from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, PairRatio
 from volley.statistics import estimates
 
@@ -36,7 +36,7 @@ def ratios(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> di
 
 def suspects(times: dict[Pair, float], kinds: dict[Pair, str] | None = None) -> list[Pair]:
     found = compared(times, kinds)
-    return [each.pair for each in slow_pairs.suspects(found, found)]
+    return [each.pair for each in remeasurement.suspects(found, found)]
 
 
 Noise = Callable[[np.random.Generator, int, int], Any]
@@ -132,14 +132,14 @@ def test_slow_pairs_are_suspects_the_slowest_first() -> None:
 
 def test_slow_in_its_best_visit_is_a_suspect_too() -> None:
     usual, best = of(4, r0_2=1.02), of(4, r0_2=1.08, r1_3=1.02)
-    found = slow_pairs.suspects(compared(usual), compared(best))
+    found = remeasurement.suspects(compared(usual), compared(best))
     assert found == [PairRatio((0, 2), "same node", pytest.approx(1.02), 10)]
 
 
 def test_a_lucky_pair_does_not_hide_a_slow_one() -> None:
     """One disturbed twice and one that is slow in its best visit: both are looked at, and the others are not."""
     usual, best = of(5, r0_2=9.0, r1_3=1.1, r3_1=1.1), of(5, r1_3=1.1, r3_1=1.1)
-    found = slow_pairs.suspects(compared(usual), compared(best))
+    found = remeasurement.suspects(compared(usual), compared(best))
     assert [each.pair for each in found] == [(1, 3), (0, 2), (3, 1)]
 
 
@@ -147,7 +147,7 @@ def test_no_more_are_suspects_than_can_be_measured_again() -> None:
     slow = {f"r0_{b}": 2.0 + b / 10 for b in range(1, 40)}
     assert len(suspects(of(16, **slow))) == 15
     more = {f"r{a}_{b}": 2.0 for b in (1, 2) for a in range(4, 16)}
-    assert len(suspects(of(16, **slow, **more))) == slow_pairs.MAX_SUSPECTS
+    assert len(suspects(of(16, **slow, **more))) == remeasurement.MAX_SUSPECTS
     many = {f"r{a}_{b}": 2.0 for a in range(3) for b in range(3, 40)}
     assert len(suspects(of(40, **many))) == 111  # fewer than an eighth of 1560
 
@@ -171,7 +171,7 @@ FIRST = PairRatio((0, 2), "same node", 1.2, 10)
 
 
 def test_a_pair_that_stays_slow_is_flagged() -> None:
-    verdict = slow_pairs.judge(FIRST, again(*[1.1] * 20, *[0.8] * 4), CONTROLS, 2)  # some repetitions may be off
+    verdict = remeasurement.judge(FIRST, again(*[1.1] * 20, *[0.8] * 4), CONTROLS, 2)  # some repetitions may be off
     assert verdict.flagged
     assert not verdict.cleared
     assert verdict.again.median == pytest.approx(1.1)
@@ -186,7 +186,7 @@ def test_a_pair_that_stays_slow_is_flagged() -> None:
     ],
 )
 def test_a_pair_that_is_as_fast_as_comparable_pairs_is_cleared(ratios: list[float]) -> None:
-    verdict = slow_pairs.judge(FIRST, again(*ratios), CONTROLS, 2)
+    verdict = remeasurement.judge(FIRST, again(*ratios), CONTROLS, 2)
     assert (verdict.flagged, verdict.cleared) == (False, True)
 
 
@@ -200,13 +200,13 @@ def test_a_pair_that_is_as_fast_as_comparable_pairs_is_cleared(ratios: list[floa
     ],
 )
 def test_others_stay_undecided(ratios: list[float]) -> None:
-    verdict = slow_pairs.judge(FIRST, again(*ratios), CONTROLS, 2)
+    verdict = remeasurement.judge(FIRST, again(*ratios), CONTROLS, 2)
     assert (verdict.flagged, verdict.cleared) == (False, False)
 
 
 def test_the_more_are_tested_the_surer_each_must_be() -> None:
     repetitions = again(*[1.2] * 15, 1.0)
-    few, many = (slow_pairs.judge(FIRST, repetitions, CONTROLS, tested) for tested in (1, 30))
+    few, many = (remeasurement.judge(FIRST, repetitions, CONTROLS, tested) for tested in (1, 30))
     assert (few.flagged, many.flagged) == (True, False)
 
 
@@ -216,7 +216,7 @@ def test_a_good_pair_is_hardly_ever_flagged() -> None:
     wrong = 0
     for _ in range(300):
         repetitions = [{pair: dice.lognormvariate(0, 0.5) for pair in [(0, 2), *CONTROLS]} for _ in range(48)]
-        judged = slow_pairs.judge(FIRST, repetitions, CONTROLS, 1)
+        judged = remeasurement.judge(FIRST, repetitions, CONTROLS, 1)
         wrong += judged is not None and judged.flagged
     assert wrong <= 3
 
@@ -227,14 +227,15 @@ def test_what_slows_a_pair_in_some_launches_flags_none() -> None:
     suspects, controls = pairs[:8], pairs[8:]
     for _ in range(100):
         launches = []
-        for repeats in slow_pairs.ROUNDS[:4]:
+        for repeats in remeasurement.ROUNDS[:4]:
             usual = {each.pair: 1.1 if dice.random() < 1 / 3 else 1.0 for each in pairs}
             launches.append([{pair: s * dice.gauss(1, 0.01) for pair, s in usual.items()} for _ in range(repeats)])
-        wrong += any(each.flagged for each in slow_pairs.judge_all(suspects, launches, controls).values())
-        assert not any(each.flagged for each in slow_pairs.judge_all(suspects, launches[:1], controls).values())
+        wrong += any(each.flagged for each in remeasurement.judge_all(suspects, launches, controls).values())
+        assert not any(each.flagged for each in remeasurement.judge_all(suspects, launches[:1], controls).values())
     assert wrong <= 5
     steady = [[{each.pair: 1.1 if each is pairs[0] else 1.0 for each in pairs}] * 12] * 2
-    assert [each.flagged for each in slow_pairs.judge_all(suspects, steady, controls).values()] == [True] + [False] * 7
+    judged = remeasurement.judge_all(suspects, steady, controls)
+    assert [each.flagged for each in judged.values()] == [True] + [False] * 7
 
 
 def test_what_was_slow_again_is_measured_first() -> None:
@@ -243,18 +244,18 @@ def test_what_was_slow_again_is_measured_first() -> None:
     verdicts = {
         (0, each): verdict
         for each, those in ratios.items()
-        if (verdict := slow_pairs.judge(asked[each - 1], again(*those, of=(0, each)), CONTROLS, 1))
+        if (verdict := remeasurement.judge(asked[each - 1], again(*those, of=(0, each)), CONTROLS, 1))
     }
-    assert slow_pairs.undecided(asked, verdicts) == [(0, 6), (0, 3), (0, 1), (0, 5)]  # 2 is cleared, 4 is flagged
+    assert remeasurement.undecided(asked, verdicts) == [(0, 6), (0, 3), (0, 1), (0, 5)]  # 2 is cleared, 4 is flagged
 
 
 def test_the_time_goes_to_the_slowest() -> None:
-    assert slow_pairs.affordable(2, 5, 12, 0.1, 60) == (2, 12)  # 8 s
-    assert slow_pairs.affordable(30, 5, 12, 0.1, 60) == (11, 12)  # a third of a minute
-    assert slow_pairs.affordable(30, 5, 12, 1.0, 60) == (2, 8)  # two, and fewer times
-    assert slow_pairs.affordable(2, 5, 12, 1.0, 6) == (2, 0)  # not even once
-    assert slow_pairs.affordable(0, 5, 12, 1.0, 60) == (0, 0)
-    assert slow_pairs.affordable(3, 5, 12, 0.0, 60) == (3, 12)
+    assert remeasurement.affordable(2, 5, 12, 0.1, 60) == (2, 12)  # 8 s
+    assert remeasurement.affordable(30, 5, 12, 0.1, 60) == (11, 12)  # a third of a minute
+    assert remeasurement.affordable(30, 5, 12, 1.0, 60) == (2, 8)  # two, and fewer times
+    assert remeasurement.affordable(2, 5, 12, 1.0, 6) == (2, 0)  # not even once
+    assert remeasurement.affordable(0, 5, 12, 1.0, 60) == (0, 0)
+    assert remeasurement.affordable(3, 5, 12, 0.0, 60) == (3, 12)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.matrix.cases import RankMatrixCase
 from volley.benchmarks.matrix.jobs import next_plan
 from volley.benchmarks.matrix.results import results
-from volley.benchmarks.matrix.slow_pairs import MAX_AGAIN
+from volley.benchmarks.matrix.slow_groups import MAX_AGAIN
 from volley.compare.comparison import Side
 from volley.records.records_file import parse_runs, read_file
 from volley.records.run_log import RunLog

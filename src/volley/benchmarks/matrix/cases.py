@@ -13,9 +13,11 @@ from itertools import permutations
 import msgspec
 import numpy as np
 
-from volley.benchmarks.matrix import slow_pairs
+from volley.benchmarks.matrix import remeasurement, slow_groups, slow_pairs
 from volley.benchmarks.matrix.records import GpuMatrixCell, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, PairKinds, PairRatio, Remeasurement, SlowGroup
+from volley.benchmarks.matrix.remeasurement import Remeasurement
+from volley.benchmarks.matrix.slow_groups import SlowGroup
+from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, PairKinds, PairRatio
 from volley.machine.hardware import Device
 from volley.machine.line_rate import LineRate, between
 from volley.machine.transports import Route
@@ -86,7 +88,7 @@ class MatrixCase:
     @cached_property
     def of_groups(self) -> Booleans:
         """Where the pairs of groups are."""
-        return slow_pairs.any_of(self.groups, self.times_s)
+        return slow_groups.any_of(self.groups, self.times_s)
 
     @property
     def pairs(self) -> int:
@@ -151,7 +153,7 @@ class RankMatrixCase(MatrixCase):
     @property
     def undecided(self) -> list[Pair]:
         """The suspects that are neither flagged nor cleared, the most urgent first."""
-        return slow_pairs.undecided(self.suspects, self.remeasured)
+        return remeasurement.undecided(self.suspects, self.remeasured)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,9 +244,9 @@ def _rank_case(
     least[:, failed] = np.nan
     usual, at_best = (slow_pairs.compare(of(least), kinds) for of in (medians_of, np.fmin.reduce))
     hosts, nodes = hosts_and_nodes(ranks, known)
-    groups = slow_pairs.slow_groups(usual, nodes, hosts)
-    found = slow_pairs.suspects(usual, at_best, groups)
-    controls = slow_pairs.controls(usual, found)
+    groups = slow_groups.slow_groups(usual, nodes, hosts)
+    found = remeasurement.suspects(usual, at_best, groups)
+    controls = remeasurement.controls(usual, found)
     silent = any(each.transport == first.transport and each.memory == "none" for log in logs for each in log.transports)
     return RankMatrixCase(
         name=f"{first.transport} at {format_size(first.size_bytes)}",
@@ -264,7 +266,7 @@ def _rank_case(
         groups=tuple(groups),
         suspects=tuple(found),
         controls=tuple(controls),
-        remeasured=slow_pairs.judge_all(found, again, controls),
+        remeasured=remeasurement.judge_all(found, again, controls),
     )
 
 
@@ -397,6 +399,6 @@ def gpu_case(section: str, numbers: Mapping[str, int], logs: Sequence[RunLog]) -
         },
         line_rates=line_rates,
         comparison=comparison,
-        suspects=tuple(slow_pairs.suspects(slow, slow)),
-        groups=tuple(slow_pairs.slow_groups(slow, [-1] * count, [""] * count, "GPU") if square else ()),
+        suspects=tuple(remeasurement.suspects(slow, slow)),
+        groups=tuple(slow_groups.slow_groups(slow, [-1] * count, [""] * count, "GPU") if square else ()),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from volley.benchmarks.matrix import GPUS_POINT_TIME_S, HINT, MatrixOptions, slow_pairs
+from volley.benchmarks.matrix import GPUS_POINT_TIME_S, HINT, MatrixOptions, remeasurement
 from volley.benchmarks.matrix.cases import RankMatrixCase, cases_of, is_remeasurement
 from volley.benchmarks.matrix.records import (
     GpuMatrixPlan,
@@ -16,8 +16,9 @@ from volley.benchmarks.matrix.records import (
     count_with_host,
     row_in_short,
 )
+from volley.benchmarks.matrix.remeasurement import in_turn
 from volley.benchmarks.matrix.results import results
-from volley.benchmarks.matrix.slow_pairs import Pair, in_turn
+from volley.benchmarks.matrix.slow_pairs import Pair
 from volley.benchmarks.points.jobs import usual_ranks
 from volley.errors import MachineError, UserError
 from volley.launch.launchers import PAIR
@@ -65,7 +66,7 @@ def jobs(options: MatrixOptions, context: JobContext) -> Jobs:
     advice = _advice(plan, part, nodes, expected_s)
     crowded = context.on_this_host and ranks > len(os.sched_getaffinity(0))  # then next_job measures nothing again
     if advice and options.remeasure and ranks > PAIR and (anyway or not crowded):
-        longest = format_duration(max(slow_pairs.LONGEST_S, expected_s))
+        longest = format_duration(max(remeasurement.LONGEST_S, expected_s))
         advice += f"; measuring slow pairs again takes up to {longest} more"
     job = Job(plan, measuring_s=expected_s)
     return Jobs((job,), next_job=again if options.remeasure else None, advice=advice)
@@ -172,17 +173,17 @@ def next_plan(plan: Plan, logs: Sequence[RunLog]) -> Plan | None:
     """Return the plan of the next round of a matrix; ``None`` if all is decided or the time is up."""
     rounds = [log for log in logs if is_remeasurement(log)]
     cases = [case for case in cases_of(logs) if case.undecided]
-    if len(rounds) == len(slow_pairs.ROUNDS) or not cases:
+    if len(rounds) == len(remeasurement.ROUNDS) or not cases:
         return None
     suspects = in_turn(*(case.undecided for case in cases))
     controls = _controls(cases, suspects)
     spent_s = _elapsed_s(rounds)
-    most, repeats = slow_pairs.affordable(
+    most, repeats = remeasurement.affordable(
         len(suspects),
         len(controls),
-        slow_pairs.ROUNDS[len(rounds)],
+        remeasurement.ROUNDS[len(rounds)],
         _pair_s(plan, logs[-1]),
-        max(slow_pairs.LONGEST_S, _elapsed_s(logs) - spent_s) - spent_s,
+        max(remeasurement.LONGEST_S, _elapsed_s(logs) - spent_s) - spent_s,
     )
     if repeats < 1:
         return None

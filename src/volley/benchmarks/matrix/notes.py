@@ -14,7 +14,8 @@ from volley.benchmarks.matrix import HINT, RANKS_POINT_TIME_S
 from volley.benchmarks.matrix.cases import HOST, WITHIN, GpuMatrixCase, MatrixCase, RankMatrixCase
 from volley.benchmarks.matrix.records import GpuMatrixRow
 from volley.benchmarks.matrix.results import MatrixResults, observables
-from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair, SlowGroup
+from volley.benchmarks.matrix.slow_groups import SlowGroup
+from volley.benchmarks.matrix.slow_pairs import SUSPECT_FROM, Pair
 from volley.records.command_again import command_again
 from volley.records.plan import OUT_OF_TIME, Plan
 from volley.records.record_types import Status

@@ -27,7 +27,8 @@ from volley.benchmarks.matrix.cases import (
     seconds_of,
 )
 from volley.benchmarks.matrix.records import GpuMatrixGpus, GpuMatrixPlan, GpuMatrixRow, RankMatrixPlan, RankMatrixRow
-from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison, slow_groups
+from volley.benchmarks.matrix.slow_groups import slow_groups
+from volley.benchmarks.matrix.slow_pairs import Pair, PairComparison
 from volley.records.launch_series import OF_THE_NODE, LaunchSeries, conditions, request_of, series_of
 from volley.records.plan import Plan
 from volley.records.record_types import Run
