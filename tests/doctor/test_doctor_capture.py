@@ -21,7 +21,7 @@ from the_command import gone
 from volley.command.options import JobOptions
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
-from volley.doctor.probes import attempts, capture, gpus, host, hosts, jobs
+from volley.doctor.probes import attempts, capture, gpus, host, jobs, trials
 from volley.errors import MachineError, UserError
 from volley.launch import inside_launcher
 from volley.machine import capture as machine
@@ -174,21 +174,21 @@ def test_a_job_that_fails_on_gpu_memory_alone_is_the_one_that_is_tried_again(mon
     facts, works = state("UCX without a transport for GPU memory"), GOOD.mpi_device.value
     monkeypatch.setenv("UCX_TLS", "tcp,self")
     monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value if "UCX_TLS" in os.environ else works)
-    tried = jobs.trials(facts, JobOptions(), 20.0)[-1]
+    tried = trials.on_this_host(facts, JobOptions(), 20.0)[-1]
     assert (tried.change, tried.works) == ("unset UCX_TLS", True)
     mpich = changed(facts, stack={"mpi_family": "mpich"})
     asked = "MPICH_GPU_SUPPORT_ENABLED"
     monkeypatch.setattr(jobs, "mpi_device", lambda _: works if asked in os.environ else facts.mpi_device.value)
-    assert jobs.trials(mpich, JobOptions(), 20.0)[-1] == TrialFacts(change=f"{asked}=1", works=True)
+    assert trials.on_this_host(mpich, JobOptions(), 20.0)[-1] == TrialFacts(change=f"{asked}=1", works=True)
     monkeypatch.setattr(jobs, "mpi_device", lambda _: facts.mpi_device.value)
-    assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
+    assert not any(each.works for each in trials.on_this_host(facts, JobOptions(), 20.0))
 
 
 def repeat(monkeypatch: pytest.MonkeyPatch, facts: f.Facts, works: Callable[[], bool]) -> TrialFacts:
     """The last trial, if a job between two ranks works as a function says."""
     good, bad = GOOD.mpi_host.value, state("MPI fails for a reason of its own").mpi_host.value
     monkeypatch.setattr(jobs, "mpi_host", lambda _: good if works() else bad)
-    return jobs.trials(facts, JobOptions(), 20.0)[-1]
+    return trials.on_this_host(facts, JobOptions(), 20.0)[-1]
 
 
 def test_other_load_is_not_taken_for_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,13 +196,13 @@ def test_other_load_is_not_taken_for_a_setting(monkeypatch: pytest.MonkeyPatch) 
     slow, good = facts.mpi_host.value, GOOD.mpi_host.value
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     monkeypatch.setattr(jobs, "mpi_host", lambda _: slow if "OMPI_MCA_btl" in os.environ else good)
-    assert jobs.trials(facts, JobOptions(), 20.0)[-1].works
+    assert trials.on_this_host(facts, JobOptions(), 20.0)[-1].works
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")  # slow beside other programs alone
     monkeypatch.setattr(jobs, "mpi_host", lambda _: slow if "OMPI_MCA_mpi_yield_when_idle" in os.environ else good)
-    assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
+    assert not any(each.works for each in trials.on_this_host(facts, JobOptions(), 20.0))
     answers = iter([slow, good, slow])  # then slow for good
     monkeypatch.setattr(jobs, "mpi_host", lambda _: next(answers, slow))
-    assert not any(each.works for each in jobs.trials(facts, JobOptions(), 20.0))
+    assert not any(each.works for each in trials.on_this_host(facts, JobOptions(), 20.0))
 
 
 def test_a_failure_of_libfabric_is_tried_without_its_own_variables_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +242,7 @@ def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: 
     facts = state("variables of a rank, without its launcher")
     for name in ("PMIX_RANK", "PMIX_SECURITY_TOKEN", "SLURM_JOB_ID"):
         monkeypatch.setenv(name, "7")
-    monkeypatch.setattr(jobs, "has_launcher", lambda: False)
+    monkeypatch.setattr(trials, "has_launcher", lambda: False)
     alone = repeat(monkeypatch, facts, lambda: "PMIX_RANK" not in os.environ)
     assert (alone.works, alone.change) == (True, "unset $(env | grep -oE '^(PMIX_)[A-Za-z0-9_]*')")
     assert sorted(alone.settings) == ["PMIX_RANK=7", "PMIX_SECURITY_TOKEN=…"]
@@ -250,10 +250,10 @@ def test_without_a_launcher_the_variables_of_a_rank_are_taken_away(monkeypatch: 
     assert (both.works, both.change) == (True, "unset $(env | grep -oE '^(PMIX_|SLURM_)[A-Za-z0-9_]*' | grep -v _CONF)")
     worked = msgspec.structs.replace(facts, launcher=GOOD.launcher)  # by a launcher that volley does not know
     with pytest.raises(Skip):
-        jobs.trials(worked, JobOptions(), 20.0)
-    monkeypatch.setattr(jobs, "has_launcher", lambda: True)
+        trials.on_this_host(worked, JobOptions(), 20.0)
+    monkeypatch.setattr(trials, "has_launcher", lambda: True)
     with pytest.raises(Skip):
-        jobs.trials(facts, JobOptions(), 20.0)
+        trials.on_this_host(facts, JobOptions(), 20.0)
 
 
 def test_files_of_the_home_folder_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +281,7 @@ def test_interfaces_are_left_out_in_the_words_of_the_mpi(
     monkeypatch.setattr(jobs, "over_hosts", lambda *_: GOOD.mpi_host.value)
     interfaces = {"eth0": "192.0.2.1/24", "docker0": "172.17.0.1/16"}
     here = HostFacts(name="a", interfaces=interfaces, settings={"MPI": version})
-    trial = hosts._trial([here], ("a", "b"), family, [], JobOptions())
+    trial = trials.between_hosts([here], ("a", "b"), family, [], JobOptions())
     assert [word.partition("=")[0] for word in trial.change.split()] == variables
 
 
@@ -296,7 +296,7 @@ def test_the_file_of_the_site_is_left_out(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_low_limits_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = {number: (-1, -1) for _, number, _, _ in jobs.LEAST} | {resource.RLIMIT_STACK: (1 << 17, 1 << 30)}
+    limits = {number: (-1, -1) for _, number, _, _ in host.LEAST} | {resource.RLIMIT_STACK: (1 << 17, 1 << 30)}
     limits[resource.RLIMIT_FSIZE] = (1 << 20, 1 << 20)
     monkeypatch.setattr(resource, "getrlimit", lambda number: limits[number])
     monkeypatch.setattr(resource, "setrlimit", lambda number, pair: limits.update({number: pair}))
@@ -312,7 +312,7 @@ def test_messages_that_have_no_room_lead_to_the_limit_of_memory(monkeypatch: pyt
     why = "mmap of a message buffer failed: Cannot allocate memory"
     facts = changed(GOOD, mpi_host={"points": [], "reason": why}, limits={"low": ["ulimit -Hv 200000"]})
     monkeypatch.setattr(jobs, "mpi_host", lambda _: facts.mpi_host.value)
-    tried = jobs.trials(facts, JobOptions(), 20.0)
+    tried = trials.on_this_host(facts, JobOptions(), 20.0)
     assert "TMPDIR" in " ".join(each.change for each in tried)
     assert not any(each.works for each in tried)
     found = findings_after(facts, tried)
@@ -323,8 +323,8 @@ def test_messages_that_have_no_room_lead_to_the_limit_of_memory(monkeypatch: pyt
     assert "MPI fails with it and works without it" in findings_after(facts, [soft])["inherited settings"].said
 
 
-def findings_after(facts: f.Facts, trials: list[TrialFacts]) -> dict[str, DoctorFinding]:
-    facts = msgspec.structs.replace(facts, trials=f.Probe(call="", value=trials))
+def findings_after(facts: f.Facts, tried: list[TrialFacts]) -> dict[str, DoctorFinding]:
+    facts = msgspec.structs.replace(facts, trials=f.Probe(call="", value=tried))
     return {each.check: each for each in diagnose(facts).findings}
 
 

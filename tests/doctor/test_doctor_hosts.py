@@ -22,7 +22,7 @@ from the_command import program
 from volley.command.option_values import hosts as read_hosts
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
-from volley.doctor.probes import hosts, jobs, remote
+from volley.doctor.probes import hosts, jobs, remote, trials
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.job_facts import HostFacts
@@ -117,7 +117,7 @@ def test_a_host_that_refuses_is_quoted(ssh: None) -> None:
 def test_of_hosts_that_all_refuse_no_change_is_tried(ssh: None) -> None:
     refused = [*talk(["refuses1", "refuses2"]).values()]
     assert all(each.error for each in refused)
-    assert not [*hosts._changes(refused, "openmpi", [])]
+    assert not [*trials._between_hosts(refused, "openmpi", [])]
 
 
 @pytest.mark.slow
@@ -310,11 +310,11 @@ def test_variables_of_mpich_and_intel_mpi_are_misspelt_where_their_libraries_nam
 
 
 def test_tcp_is_tried_in_place_of_rdma_and_is_a_way_around_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if hosts.SETTING.match(name)]:
+    for name in [name for name in os.environ if trials.SETTING.match(name)]:
         monkeypatch.delenv(name)
     both = [HostFacts(name=name, interfaces={"eth0": f"192.0.2.{number}/24"}) for number, name in enumerate("ab", 1)]
     for family in ("openmpi", "mpich", "intel"):
-        tried = [trial for trial, *_ in hosts._changes(both, family, ["it hangs"])]
+        tried = [trial for trial, *_ in trials._between_hosts(both, family, ["it hangs"])]
         assert tried
         assert all(trial.goes_around for trial in tried)
         job = {**failed("Open MPI 5.0.11: the variables of a job on another host"), "text": ["it hangs"]}

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from volley.command.options import JobOptions
-from volley.doctor.probes import gpus, host, hosts, jobs
+from volley.doctor.probes import gpus, host, hosts, jobs, trials
 from volley.doctor.remedies import send_by
 from volley.launch.inside_launcher import note_joined, rank_info
 from volley.machine import capture as machine
@@ -69,7 +69,8 @@ def capture(
     facts = machine.capture(attempts(limit_s, () if inside else names, mpi), limit_s, watch, own_session=not inside)
     again = f"{send_by(mpi)} --transport {'aware' if facts.fails_on_gpus else 'host'}, with one change at a time"
     watch(again)
-    tried = isolated(again, partial(jobs.trials, facts, JobOptions(mpi=mpi), limit_s), list[TrialFacts], 2 * limit_s)
+    repeat = partial(trials.on_this_host, facts, JobOptions(mpi=mpi), limit_s)
+    tried = isolated(again, repeat, list[TrialFacts], 2 * limit_s)
     facts = msgspec.structs.replace(facts, trials=tried, mpi=mpi)
     facts = machine.without_home(facts, os.path.expanduser("~"))  # noqa: PTH111
     if inside and facts.launcher.value is not None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -25,18 +25,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from volley.command.options import JobOptions
-from volley.doctor.mpi_settings import settings_of, without_interfaces
-from volley.doctor.probes import jobs, remote
+from volley.doctor.probes import jobs, remote, trials
 from volley.errors import UserError
 from volley.launch.this_host import is_this_host
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
-from volley.machine.job_facts import HostFacts, HostsFacts, TrialFacts
+from volley.machine.job_facts import HostFacts, HostsFacts
 from volley.machine.mpi_choice import Choice, choose_mpi, installed_file
 from volley.machine.mpi_stack import UCX_WHEELS
-from volley.machine.mpi_words import SETTING, names_setting, reason_in
+from volley.machine.mpi_words import reason_in
 from volley.machine.paths import ONLY_HERE
-from volley.machine.variables import captured, names_no_device, port_range
+from volley.machine.variables import captured, port_range
 from volley.text import clean
 
 _Facts = TypeVar("_Facts")
@@ -52,8 +51,6 @@ _LOOK_EVERY_S = 0.5
 """How often a group that waits looks whether that time is over."""
 _MOST_BYTES = 1 << 16
 """Kept of what a host prints."""
-_OTHERS_S = 20.0
-"""So long after the job variables are tried away of which nothing speaks."""
 _JOB_HOSTS = 8
 """A job over more hosts needs longer to start and shows no other layer."""
 
@@ -76,7 +73,7 @@ def hosts(names: Sequence[str], options: JobOptions) -> HostsFacts:
         device_job=_if_gpus(partial(jobs.device_over_hosts, there, options)) if job.complete else None,
         paths=jobs.paths_between(there, options) if job.complete else [],
         nccl=_if_gpus(partial(jobs.nccl, replace(options, hosts=there[:2], share_gpu=True))) if job.complete else None,
-        trial=None if job.complete else _trial(found, there, mpi.family, job.text, options),
+        trial=None if job.complete else trials.between_hosts(found, there, mpi.family, job.text, options),
     )
 
 
@@ -251,42 +248,3 @@ def _addresses(answer: Mapping[str, Any]) -> list[str]:
     """Return the addresses of a host that are not of that host alone."""
     found = {each.partition("/")[0] for name, each in answer["interfaces"].items() if not name.startswith(ONLY_HERE)}
     return sorted(found)
-
-
-# -------------------------------------------------------------------------------------------- one change at a time
-
-
-def _trial(
-    found: Sequence[HostFacts], names: tuple[str, ...], family: str, said: Sequence[str], options: JobOptions
-) -> TrialFacts | None:
-    """Repeat a job that failed with one change at a time; return the one that works, else the last one."""
-    last = None
-    again = partial(jobs.over_hosts, names, options)
-    for trial, unset, added in _changes(found, family, said):
-        done = jobs.with_changes(unset, added, again)
-        last = msgspec.structs.replace(trial, works=done.complete, reason="" if done.complete else done.why)
-        if last.works:
-            break
-    return last
-
-
-def _changes(found: Sequence[HostFacts], family: str, said: Sequence[str]) -> Iterator[jobs.Change]:
-    """Yield variables that name what one host lacks, or that the failure names; then interfaces that lead nowhere;
-    then, while there is time, other variables, and TCP in place of RDMA."""
-    until = time.monotonic() + _OTHERS_S
-    names = [each for each in os.environ if SETTING.match(each)]
-    missing = [each for each in names if any(names_no_device(each, os.environ[each], one.interfaces) for one in found)]
-    text = " ".join(said)
-    blamed = dict.fromkeys([*missing, *(each for each in names if names_setting(text, each, os.environ[each]))])
-    yield from (jobs.without([each]) for each in blamed)
-    intel = "Intel" in found[0].settings.get("MPI", "")
-    if added := without_interfaces("intel" if intel else family, [each for each in found if not each.error], said):
-        yield jobs.with_settings(added)
-    if any(each.error for each in found):
-        return
-    others = [jobs.without([name]) for name in names if name not in blamed and not name.startswith("LD_")]
-    around = settings_of("intel" if intel else family).around
-    others += [jobs.with_settings(added) for added in around if {"tcp", "self,tcp"} & {*added.values()}]
-    for change in others:
-        if time.monotonic() < until:
-            yield change

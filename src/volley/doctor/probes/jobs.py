@@ -6,35 +6,28 @@ import contextlib
 import mmap
 import os
 import re
-import resource
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import msgspec
 
 from volley.benchmarks import named
 from volley.command.options import JobOptions
-from volley.doctor.mpi_settings import settings_of
-from volley.doctor.probes.host import LEAST, other_folders, output_of
+from volley.doctor.probes.host import output_of
 from volley.doctor.remedies import MESSAGES
 from volley.errors import MachineError, UserError
 from volley.launch import engine_path, path_launch
-from volley.launch.allocation import allocation
 from volley.launch.engine import About, EngineProcess, ask_about
-from volley.launch.inside_launcher import OF_RANKS, has_launcher, rank_info, scrubbed
+from volley.launch.inside_launcher import rank_info
 from volley.launch.launchers import PAIR
 from volley.launch.preflight import Trials
 from volley.launch.start import Patience
 from volley.machine import nccl_words, ucx_protocols
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
-from volley.machine.facts import Facts
 from volley.machine.job_facts import (
     BETWEEN_SIZES,
     COPY_SIZES,
@@ -47,17 +40,15 @@ from volley.machine.job_facts import (
     RankFacts,
     StackFacts,
     TransportFacts,
-    TrialFacts,
 )
 from volley.machine.mpi_choice import Choice, choose_mpi, family_of, installed_file
 from volley.machine.mpi_stack import assemble
-from volley.machine.mpi_words import SETTING, invalid_values, names_setting, without_component
+from volley.machine.mpi_words import invalid_values
 from volley.machine.nvidia_driver import has_driver
 from volley.machine.paths import RunPath
-from volley.machine.place import OF_JOBS, without_needless
 from volley.machine.signals import Stop, temporary_folder
 from volley.machine.sysfs import word
-from volley.machine.variables import SECRET, misspelt, names_no_device
+from volley.machine.variables import misspelt
 from volley.records.records_file import LineReader
 from volley.records.run_log import RunLog
 from volley.run.benchmark import Benchmark
@@ -70,6 +61,8 @@ _MAX_GPUS = 4
 """Up to this number of GPUs, every pair is tried; beyond it, each GPU with the next one."""
 _MAX_RANKS = 8
 _MAX_LINES = 100
+IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
+"""Settings of Open MPI and UCX in a file."""
 
 
 def stack(mpi: str) -> StackFacts:
@@ -114,13 +107,13 @@ def stack(mpi: str) -> StackFacts:
 
 def _parameters_in_files(chosen: Choice) -> dict[str, str]:
     """Return the parameters in the files of the user and the site that Open MPI reads, by the names of variables."""
-    names = (_IN_HOME[0], _site_file(chosen.launcher)) if chosen.family == "openmpi" else ()
+    names = (IN_HOME[0], site_file(chosen.launcher)) if chosen.family == "openmpi" else ()
     lines = [line for name in names for line in word(Path(os.path.expanduser(name))).splitlines()]  # noqa: PTH111
     settings = (line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#"))
     return {f"OMPI_MCA_{name.strip()}": value.strip() for name, _, value in settings}
 
 
-def _site_file(launcher: str | None) -> str:
+def site_file(launcher: str | None) -> str:
     """Return the file of parameters beside an mpirun."""
     prefix = Path(launcher or "/usr/bin/mpirun").resolve().parents[1]
     return f"{'/etc/openmpi' if prefix == Path('/usr') else f'{prefix}/etc'}/openmpi-mca-params.conf"
@@ -267,144 +260,6 @@ def _on_gpus(*names: str) -> tuple[str, ...]:
     if carried := _carried(*names):
         return carried
     raise Skip("the engine was built without CUDA")
-
-
-_OF_BATCH = (*OF_JOBS, "COBALT_")
-_TRIAL_WATCHDOG_S = 5.0
-_NOWHERE = "/dev/null/nonexistent"
-"""As the home folder, and below what is no folder: none of the files there exists."""
-_PARAMETER_FILES = "OMPI_MCA_mca_base_param_files"
-_GIVES_WAY = re.compile("yield|wait_mode", re.I)
-"""Settings with which a rank that waits leaves its core to others, and is slow where there are others alone."""
-_IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca-params.conf", "~/ucx.conf")
-"""Settings of Open MPI and UCX in a file."""
-
-
-def trials(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts]:
-    """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
-
-    It is that on host memory, or that on GPU memory where the first one worked.
-    """
-    on_gpus, options = facts.fails_on_gpus, replace(options, watchdog=2 * _TRIAL_WATCHDOG_S)
-    left = [] if _in_job(facts.launcher.value) else [name for name in os.environ if name not in scrubbed(os.environ)]
-    job = (facts.mpi_device if on_gpus else facts.mpi_host).value
-    began, slow = time.monotonic(), bool(not on_gpus and job and job.complete and job.points and not job.fast)
-    if not on_gpus and ((job and job.fast) or (facts.mpi_host.skipped and not left)):
-        raise Skip("the job worked")
-    if slow and mpi_host(options).fast:
-        raise Skip("the job worked; other load slowed it down the first time")
-    found, again = list[TrialFacts](), partial(mpi_device if on_gpus else mpi_host, options)
-    for trial, unset, added in _changes(facts, job, left, slow=slow):
-        if time.monotonic() - began > limit_s:
-            break
-        done = with_changes(unset, added, again)
-        again = partial(again.func, replace(options, watchdog=_TRIAL_WATCHDOG_S))  # the first one is the most likely
-        works = done.sends_gpu_memory if on_gpus else done.sends
-        if slow:  # other load comes and goes: the change alone must tell the fast jobs from the slow ones
-            works = done.fast and not again().fast and with_changes(unset, added, again).fast and not again().fast
-        found.append(msgspec.structs.replace(trial, works=works, reason="" if done.complete else done.why))
-        if works:
-            break
-    return found
-
-
-def with_changes(unset: Sequence[str], added: Mapping[str, str], again: Callable[[], JobFacts]) -> JobFacts:
-    kept = dict(os.environ)
-    try:
-        for name in unset:
-            del os.environ[name]
-        os.environ.update(added)
-        return again()
-    except UserError as error:
-        return JobFacts(launcher="", command=[], wanted_ranks=2, reason=str(error))
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)
-
-
-Change = tuple[TrialFacts, Sequence[str], Mapping[str, str]]
-"""What is said of it, the variables that it takes away, and those that it sets."""
-
-
-def without(names: Sequence[str], words: str = "") -> Change:
-    settings = [f"{name}={'…' if SECRET.search(name) else os.environ[name]}" for name in names]
-    return TrialFacts(change=words or f"unset {' '.join(names)}", settings=settings), names, {}
-
-
-def with_settings(added: Mapping[str, str]) -> Change:
-    return TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
-
-
-def _changes(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[Change]:
-    """Yield what may end the problem.
-
-    What was inherited is taken away, each variable alone and then all, files of the user and the site, low limits; then
-    other folders and components are tried.  ``left`` are the variables of a launcher that did not start this process.
-    """
-    batch = [name for name in os.environ if name.startswith(_OF_BATCH)] if allocation(os.environ) else []
-    if left:
-        begin = [each for each in OF_RANKS if any(name.startswith(each) for name in left)]
-        of_job = dict.fromkeys(name.partition("_")[0] + "_" for name in batch)
-        yield without(left, without_needless(begin))
-        yield without([*left, *batch], without_needless([*begin, *of_job]))
-        return
-    suspects = [name for name in _suspects(job, facts) if not (slow and _GIVES_WAY.search(name))]
-    named = [name for name in batch if job and re.search(rf"\b{name}\b", " ".join([*job.text, job.why]))]
-    groups = [*([name] for name in named[:-1] or named), *([name] for name in suspects)]
-    groups = [batch, *groups] if batch and not named else groups
-    yield from map(without, groups)
-    if len(groups) > 1:
-        yield without([name for group in groups for name in group])
-    files: dict[str, tuple[str, ...]] = {"HOME": _IN_HOME}
-    if facts.stack.value and facts.mpi_family == "openmpi":
-        files[_PARAMETER_FILES] = (_site_file(facts.stack.value.mpiexec),)
-    for variable, names in files.items():
-        texts = {name: word(Path(os.path.expanduser(name))) for name in names}  # noqa: PTH111
-        lines = [f"{line} in {name}" for name in names for line in texts[name].splitlines() if line[:1] not in "#"]
-        away = "; ".join(f"mv {name} {name}.off" for name in names if any(line.endswith(name) for line in lines))
-        if lines:
-            change = away if variable == "HOME" else f"export {variable}={_IN_HOME[0]}"
-            yield TrialFacts(change=change, settings=lines), (), {variable: _NOWHERE}
-    for limit, change in _raised_limits():
-        yield TrialFacts(change=change, settings=[limit]), (), {}
-    known = settings_of(facts.mpi_family)
-    others = known.on_gpus if facts.fails_on_gpus else known.around
-    if job and (without_it := without_component("\n".join([*job.text, job.why]))):
-        others = (without_it, *others)
-    if not facts.fails_on_gpus and not slow:
-        others = (*({"TMPDIR": each} for each in other_folders()), *others)
-    elif slow and job and (major := "".join(re.findall(r"\d", job.library or "")[:1])):
-        others = known.shared_memory.get(major, ())
-    yield from map(with_settings, others)
-
-
-def _suspects(job: JobFacts | None, facts: Facts) -> list[str]:
-    """Return the variables that this MPI may read: first those that name no device, then those that a failure names."""
-    of_others = settings_of(facts.mpi_family).of_others
-    devices = facts.surroundings.value.devices if facts.surroundings.value else []
-    found = [name for name, value in os.environ.items() if value and SETTING.match(name) and not of_others.match(name)]
-    found.sort(key=lambda name: name.startswith("LD_"))  # without them, another MPI may be loaded
-    for said in (" ".join(job.text), job.why) if job else ():
-        found.sort(key=lambda name, said=said: not names_setting(said, name, os.environ[name]))  # type: ignore[misc]
-    return sorted(found, key=lambda name: not names_no_device(name, os.environ[name], devices))
-
-
-def _in_job(ranks: JobFacts | None) -> bool:
-    """Return whether this process is no rank by its variables; or ``ranks`` worked; or a launcher is above it."""
-    return rank_info(os.environ) is None or bool(ranks and ranks.complete and len(ranks.ranks) > 1) or has_launcher()
-
-
-def _raised_limits() -> Iterator[tuple[str, str]]:
-    """Raise each low limit of this process in turn; yield what it was and what raises it in a shell."""
-    for letter, number, least, unit in LEAST:
-        soft, hard = resource.getrlimit(number)
-        if soft < 0 or 0 <= least <= soft:
-            continue
-        free = hard < 0 or 0 <= least <= hard
-        with contextlib.suppress(OSError, ValueError):  # only root may raise a hard limit
-            resource.setrlimit(number, (least, hard if free else least))
-            to = "unlimited" if least < 0 else least // unit
-            yield f"ulimit -{letter} {soft // unit}", f"ulimit {'-S ' if free else ''}-{letter} {to}"
 
 
 def _skip_inside_launcher() -> None:
