@@ -212,7 +212,7 @@ def test_bus_bandwidth_of_blocks_of_two_lengths_counts_what_crosses(operation: s
     assert "as nccl-tests defines it where it has the operation" in page
 
 
-def test_data_have_both_bandwidths_and_the_skew() -> None:
+def test_data_have_both_bandwidths_the_skew_and_the_mean_of_the_ranks() -> None:
     (report,) = json.loads(shown(golden("collective"), "json")[0])["series"]
     rows = {(row["operation"], row["size_bytes"]): row for row in report["data"]}
     row = rows["allreduce", 65536]
@@ -228,6 +228,8 @@ def test_data_have_both_bandwidths_and_the_skew() -> None:
     assert row["entry_skew_s"] == pytest.approx(median(skews))
     assert rows["barrier", 0]["bandwidth_Bps"] is None
     assert rows["barrier", 0]["time_s"] > 0
+    each = log(collective("barrier", [3e-6, 4e-6, 6e-6], rank_operation_s=[2e-6, 5e-6, 3e-6]))
+    assert next(csv.DictReader(shown([each], "csv")[0].splitlines()))["rank_mean_s"] == "3e-06"
 
 
 def tails(transports: int, tail: bool) -> list[RunLog]:

@@ -79,6 +79,7 @@ MEANINGS = {
     "algorithm_bandwidth_Bps": "the algorithm bandwidth of nccl-tests: size / time",
     "entry_skew_s": "median time between the entry of the first rank and that of the last",
     "clock_error_s": "the largest error of the clocks that compare entries and exits",
+    "rank_mean_s": "median of the mean of the ranks' own times (of senders), as OSU's programs and nccl-tests print it",
     # message rates
     "pairs": "the pairs of ranks that send at once",
     "messages_per_s": "messages of all pairs in a second",

@@ -11,7 +11,17 @@ from msgspec import field
 
 from volley.benchmarks.collective import USUALLY, Element, Reduction
 from volley.benchmarks.points import REDUCING, Operation
-from volley.benchmarks.points.page import BANDWIDTH, CHECKED, KEYS, LATENCY, QUANTITIES, SAMPLES, TAIL, report_of
+from volley.benchmarks.points.page import (
+    BANDWIDTH,
+    CHECKED,
+    KEYS,
+    LATENCY,
+    QUANTITIES,
+    RANK_MEAN,
+    SAMPLES,
+    TAIL,
+    report_of,
+)
 from volley.benchmarks.points.records import ClockError, ColdCache, EntrySkew, PointRecord
 from volley.benchmarks.points.results import PointResult, PointSeries
 from volley.document import Frozen, NonNegative, Positive, PositiveSeconds, Seconds, doc
@@ -126,6 +136,7 @@ COLLECTIVE = (
     ALGORITHM,
     Quantity("entry_skew", "µs", lambda point: point.entry_skew_s),
     Quantity("clock_error", "µs", lambda point: point.clock_error_s),
+    RANK_MEAN,
 )
 
 

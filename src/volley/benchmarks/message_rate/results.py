@@ -17,7 +17,17 @@ from msgspec import field
 from volley.benchmarks.message_rate import Pattern
 from volley.benchmarks.points.findings import broken, certainty
 from volley.benchmarks.points.notes import notes_of, too_wide
-from volley.benchmarks.points.page import BANDWIDTH, CHECKED, COLD, INTERVAL, SAMPLES, VERIFIED, cells, headers
+from volley.benchmarks.points.page import (
+    BANDWIDTH,
+    CHECKED,
+    COLD,
+    INTERVAL,
+    RANK_MEAN,
+    SAMPLES,
+    VERIFIED,
+    cells,
+    headers,
+)
 from volley.benchmarks.points.records import ClockError, EntrySkew, PointRecord, Sizes
 from volley.benchmarks.points.results import PointResult, ResultSeries, by_transport, sent, summarise
 from volley.document import Count, Frozen, NonNegative, Positive, PositiveSeconds, Seconds, Window, doc
@@ -152,7 +162,7 @@ QUANTITIES = (
     *as_they_are("transport", "size_bytes", "pairs", "window"), SAMPLES, ALL_PAIRS, A_PAIR, BANDWIDTH, PAIR_BANDWIDTH,
     KEPT, INTERVAL, VERIFIED,
     *as_they_are("status", "launches", "ranks", "messages_timed", "messages_verified", "ended_by"), COLD,
-    *as_they_are("reason"), Quantity("mismatch", "", attrgetter("mismatch"), csv=False),
+    *as_they_are("reason"), Quantity("mismatch", "", attrgetter("mismatch"), csv=False), RANK_MEAN,
 )  # fmt: skip
 
 KEYS = ("transport", "size_bytes", "pairs", "window")

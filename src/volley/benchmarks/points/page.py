@@ -57,6 +57,7 @@ INTERVAL = Quantity("interval", "", lambda point: point.time and point.time.kind
 launch, the ``range`` of too few observations, or a ``single`` observation."""
 COLD = Quantity("cold", "µs", lambda point: point.cold_s)
 """Half of the first round trip with a transport, or the first window."""
+RANK_MEAN = Quantity("rank_mean", "µs", lambda point: point.rank_mean_s)
 TAIL = {
     name: Quantity(name.replace(".", "_"), "µs", lambda point, name=name: point.tail_s.get(name), name)  # type: ignore[misc]
     for name in (*TAIL_FRACTIONS, "max")

@@ -121,12 +121,16 @@ class PointResult:
         known = (each for each in self.measured.values() if each.compared_counts is not None)
         return min((each.compared_in_flight or 0 for each in known), default=None)
 
-    @property
-    def entry_skew_s(self) -> float | None:
-        """Median over all samples: how much later than the first rank the last one entered a batch; only of benchmarks
-        that compare the clocks of ranks."""
-        skews = [skew for point in self.by_launch.values() for skew in getattr(point, "entry_skew_s", ())]
-        return median(skews) if skews else None
+    def _median_of(self, of_samples: str) -> float | None:
+        """Return the median over all samples of a field with one entry for each."""
+        found = [each for point in self.by_launch.values() for each in getattr(point, of_samples, ())]
+        return median(found) if found else None
+
+    entry_skew_s = property(lambda self: self._median_of("entry_skew_s"))
+    """How much later than the first rank the last one entered a batch; only of benchmarks that compare the clocks of
+    ranks."""
+    rank_mean_s = property(lambda self: self._median_of("rank_operation_s") or self._median_of("sender_window_s"))
+    """The mean of the ranks' own times, of a message rate of the senders'; of the same benchmarks."""
 
     @property
     def clock_error_s(self) -> float:
