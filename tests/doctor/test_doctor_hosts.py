@@ -19,6 +19,7 @@ from doctor_states import AROUND, GOOD, MLX5, RANKS, RDMA, STATES, failed
 from doctor_states import hosts as between
 from machine_facts import changed
 from the_command import program
+from volley import __version__
 from volley.command.option_values import hosts as read_hosts
 from volley.doctor.checks import diagnose
 from volley.doctor.findings import DoctorFinding
@@ -78,6 +79,7 @@ def test_hosts_answer_behind_the_text_of_a_login_and_connect_to_each_other(ssh: 
     for name, each in found.items():
         others = {target.partition(" ")[0] for target, answer in each.reached.items() if answer == "ok"}
         assert others == found.keys() - {name}
+        assert each.settings["volley"] == __version__
     assert found["one"].settings["limit of open files"] == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -144,6 +146,15 @@ def test_slots_are_read_as_mpirun_reads_them() -> None:
     for wrong in ("a:0", "a:x", "a:", ":2"):
         with pytest.raises(UserError):
             read_hosts("--hosts", [wrong])
+
+
+def test_every_host_that_others_do_not_reach_is_named() -> None:
+    whole = between({"complete": False, "points": []})
+    closed = [{**each, "reached": dict.fromkeys(each["reached"], "port 7: timed out")} for each in whole["hosts"]]
+    found = diagnose(changed(GOOD, hosts={**whole, "hosts": closed})).findings
+    ports = next(each for each in found if each.check == "ports")
+    assert "in the firewall of b" in ports.remedy
+    assert ["in the firewall of a" in each for each in ports.also] == [True]
 
 
 @pytest.mark.parametrize(

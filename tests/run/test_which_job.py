@@ -79,6 +79,7 @@ def test_the_number_of_ranks_is_the_launcher_s_or_the_one_asked_for() -> None:
     assert count_ranks(JobOptions(), JobContext(ABOUT_FAKE, RankInfo(0, 3, "pmix")), usual=2) == 3
     unknown = JobContext(ABOUT_FAKE, RankInfo(0, None, "pmix"))  # the engine counts, where the launcher does not say
     assert count_ranks(JobOptions(), unknown, usual=2) == 2
+    assert count_ranks(JobOptions(hosts=("a", "b", "c")), JobContext(ABOUT_FAKE), usual=2) == 3
 
 
 def test_plain_volley_measures_within_a_minute_what_is_worth_measuring(

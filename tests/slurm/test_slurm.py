@@ -110,7 +110,7 @@ def test_srun_starts_volley_which_becomes_the_ranks(volley: Volley) -> None:
 def test_srun_that_does_not_speak_to_the_mpi_is_found_out(volley: Volley) -> None:
     done = volley.run(*REQUEST, before=("srun", "-N", "2", "-n", "2", "--mpi=none"))
     assert done.returncode != 0
-    assert "volley: start volley without a launcher, or with" in done.stderr
+    assert ": srun --mpi=pmix -n 2 -N 2 volley pingpong" in done.stderr
 
 
 def test_srun_starts_the_ranks_of_an_mpich(volley: Volley, mpich: Path) -> None:

@@ -11,6 +11,8 @@ from itertools import product
 from shlex import quote
 from typing import Any
 
+from msgspec.structs import replace
+
 from volley.doctor.mpi_settings import without_interfaces
 from volley.machine.facts import Facts
 from volley.machine.hardware import extra_for
@@ -175,7 +177,12 @@ def _row(rows: str, lines: Sequence[str], host: str, facts: Facts) -> tuple[str,
                 ended = "the job has ended: " * (need == "time")
                 return line, ended + place.more(need, f"ask for more {need} in a new job")
             if remedy == "install":
-                return line, f"install volley at the same path on {host}: {install_volley(facts)}"
+                there, first = f"install volley at the same path on {host}, or share that folder: ", ""
+                lost = re.search(r"([^\s'‘`]+)/bin/python[\d.]*['’]?: No such file", line)
+                if lost and lost[1] not in ("/usr", "/usr/local"):  # an environment
+                    first = f"python3 -m venv {quote(lost[1])} && "
+                    facts = replace(facts, installer=f"{quote(lost[1])}/bin/python -m pip install")
+                return line, there + first + install_volley(facts)
             client = place.distribution.package("srun" if "srun" in line else "ssh")
             install = f"add {client} to the image of this container"
             client = install if place.container else place.distribution.install_line(client)
@@ -308,6 +315,10 @@ _ENDS: tuple[tuple[str, Callable[[Place, Facts], str] | str], ...] = (
     (
         r"cpubind|\b[Bb]ind(ing)? (to|a|the|proc|pol)|unbound",
         "mpirun --bind-to none, mpiexec -bind-to none or srun --cpu-bind=none; or more CPUs",
+    ),
+    (
+        "unable to get host address|getaddrinfo returned",
+        "getent ahostsv4 NAME on each host, of each of their names: Hydra needs IPv4 addresses",
     ),
     ("for out-of-band comm", "ip -4 address: Open MPI needs IPv4, unless it was built with --enable-ipv6"),
 )

@@ -233,12 +233,13 @@ class Srun(Launcher):
 
     name, program, title = "srun", "srun", "srun"
     batch_system = "slurm"
+    pmi: ClassVar = {"openmpi": "pmix", "mpich": "pmi2"}
+    """What ``--mpi=`` fits an MPI as it is usually built: with another one, each rank is a job of one rank."""
 
     def arguments(self, spec: LaunchSpec) -> list[str]:
-        # The PMI version must fit the MPI: with the wrong one, each rank is a job of one rank.
-        pmi = {"openmpi": ["--mpi=pmix"], "mpich": ["--mpi=pmi2"]}.get(spec.family, [])
         # After `sbatch --export=NONE` srun would pass on nothing.
-        arguments = [*pmi, f"--ntasks={spec.ranks}", "--export=ALL", "--cpu-bind=none", "--input=0"]
+        arguments = [f"--mpi={self.pmi[spec.family]}"] if spec.family in self.pmi else []
+        arguments += [f"--ntasks={spec.ranks}", "--export=ALL", "--cpu-bind=none", "--input=0"]
         arguments += ["--kill-on-bad-exit=1"]
         arguments += [f"--nodes={spec.nodes}"] if spec.hosts or spec.allocation else []
         arguments += [f"--nodelist={','.join(dict.fromkeys(spec.hosts))}"] if spec.hosts else []

@@ -19,6 +19,7 @@ from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import (
     PAIR,
     LaunchSpec,
+    Srun,
     choose,
     command,
     cores,
@@ -111,6 +112,13 @@ def _hint(stack: Stack, ranks: int) -> str:
     return f"start volley without a launcher, or with {mpiexec} -n {ranks} volley"
 
 
+def _by_srun(pmi: str, ranks: int) -> str:
+    """Return the srun that starts this command as ranks of an MPI with this PMI."""
+    nodes = os.environ.get("SLURM_STEP_NUM_NODES")
+    words = ["srun", f"--mpi={pmi}", "-n", str(ranks), *(("-N", nodes) if nodes else ()), "volley", *sys.argv[1:]]
+    return f"if srun --mpi=list shows {pmi}: {shlex.join(words)}"
+
+
 _MOST_LEFT_OVER = 6
 """Launchers set more variables for a rank."""
 
@@ -167,6 +175,8 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
         UserError: if ``--launches`` is larger than 1.
     """
     hint = _hint(stack, place.size or PAIR) + left_over()
+    if place.launcher == Srun.name and stack.family in Srun.pmi:
+        hint = f"{_by_srun(Srun.pmi[stack.family], place.size or PAIR)}; or {hint}"
     if inside_launcher.mismatch(place.launcher, stack.family):
         raise MachineError(
             f"the MPI is {stack.describe()}, and a launcher of another MPI started this job: the ranks could not "

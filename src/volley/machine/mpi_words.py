@@ -30,6 +30,7 @@ _CONSEQUENCE = re.compile(
     r"It looks like \W?\w+(\(\))?\W? failed|MPI_INIT has failed|MPI_ABORT was invoked|Primary job +terminated"
     r"|(prte|mpi|orte)(run|exec)(\.\w+)? (has exited|detected|noticed|was unable to start)|PML add procs failed"
     r"|PMIx_Init failed for|Open MPI has detected|No OpenFabrics|Sorry! +You were supposed to get help"
+    r"|Error in MPI_\w+\("
 )
 """How texts begin that say what followed, or what is no fault."""
 _ANY_CAUSE = re.compile(
@@ -41,7 +42,8 @@ _UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +|^\d+<\w+> "
 _NO_MESSAGE = re.compile(
     r"\++ |slurmstepd: error: (Unable to create|Setting) TMPDIR|.*\b(UCX +(DIAG|INFO|DEBUG|TRACE)|NCCL (INFO|TRACE))\b"
     r"|\[mpiexec@.*(check exit codes|(wait\w*|poll) for event|callback returned|assert \(!?closed"
-    r"|setting up the bootstrap|launcher init returned|(process manager|write|read|poll|accept) error)"
+    r"|setting up the bootstrap|launcher init returned|unable to (write data to proxy|send signal)"
+    r"|(process manager|write|read|poll|accept) error)"
 )
 """The trace of a shell; what a library says of what it does; how an error passes through Hydra."""
 _DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
@@ -53,6 +55,7 @@ _LAST_CAUSES = (
     re.compile(r"^ *(/\S+: .*)\. +Sorry!"),  # what kept Open MPI from its texts
     re.compile(r"EXIT STRING: (.*)"),
     re.compile(r"process rank \d+ .* exited on signal [479] \(.*\)"),
+    re.compile(r"^\[(?:proxy|bstrap):\S+@\S+\] \w+ \(.*?\): (.*)"),
     re.compile(r"^\[mpiexec@.*?\] (?:Error:|\w+ \(.*?\):) (.*)"),
     re.compile(
         r"((?:PMIX ERROR|PRTE ERROR|OPAL ERROR|ORTE_ERROR_LOG): "

@@ -168,7 +168,7 @@ def needs_trial(plan: Plan, context: JobContext) -> bool:
 
 
 def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
-    """Return the number of ranks of the foreign job or of ``--ranks``, else ``usual``."""
+    """Return the number of ranks of the foreign job or of ``--ranks``, else ``usual``, and one a host at least."""
     size = context.position.size if context.position else None
     if size and job.ranks not in (None, size):
         raise UserError(
@@ -179,7 +179,7 @@ def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
     if len(set(slots.values())) > 1:
         raise UserError("--hosts: volley starts the same number of ranks on each host; give each the same slots")
     most = len(job.hosts) if max(slots.values(), default=1) > 1 else 0
-    ranks = size or job.ranks or most or usual
+    ranks = size or job.ranks or most or max(usual, len(set(job.hosts)))
     if most and ranks > most:
         raise UserError(f"--hosts has {most} slots for {ranks} ranks: give the hosts more, or write --ranks {most}")
     if len(set(job.hosts)) > ranks:
@@ -190,8 +190,10 @@ def count_ranks(job: JobOptions, context: JobContext, *, usual: int) -> int:
 
 def count_pair(job: JobOptions, context: JobContext, title: str) -> int:
     """Return the number of ranks of a benchmark between two ranks: 2."""
-    one_each = replace(job, hosts=tuple(dict.fromkeys(job.hosts)))  # slots are the most that a host takes
-    ranks = count_ranks(one_each, context, usual=PAIR)
+    hosts = tuple(dict.fromkeys(job.hosts))  # slots are the most that a host takes
+    ranks = count_ranks(
+        replace(job, hosts=hosts, ranks=job.ranks or (None if context.position else PAIR)), context, usual=PAIR
+    )
     if ranks == PAIR:
         return ranks
     if context.position:

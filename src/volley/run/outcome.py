@@ -11,7 +11,7 @@ from volley.command.options import JobOptions
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_MACHINE, EXIT_UNDECIDED, EXIT_USAGE
 from volley.launch.engine import Ending
 from volley.machine import ucx_protocols
-from volley.machine.mpi_words import SETTING, lost_host, names_setting, reason_in
+from volley.machine.mpi_words import SETTING, blames_setting, lost_host, names_setting, reason_in
 from volley.machine.signals import typed_name
 from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
@@ -146,7 +146,8 @@ def _with_launcher_text(sentence: str, ending: Ending, doctor: str) -> tuple[str
         return (f"volley: {escape_controls(sentence)}",)
     said = reason_in(ending.others, sentence)
     named = [f"{name}={value}" for name, value in os.environ.items() if SETTING.match(name)]
-    named = [setting for setting in named if names_setting(said, *setting.split("=", 1))]
+    asks = ((setting, *setting.split("=", 1)) for setting in named)
+    named = [each for each, *its in asks if names_setting(said, *its) or blames_setting(ending.others, *its)]
     if named:
         sentence = f"{sentence}: {said}; in this shell: {join_words(named)}; {doctor} tries without"
     elif said not in sentence:

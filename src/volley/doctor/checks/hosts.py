@@ -20,7 +20,7 @@ from volley.doctor.findings import (
     warning,
 )
 from volley.doctor.mpi_settings import without_interfaces
-from volley.doctor.remedies import SEND, end_of_job, end_of_refusal
+from volley.doctor.remedies import SEND, end_of_job, end_of_refusal, install_volley
 from volley.machine.facts import Facts
 from volley.machine.fallbacks import fallback
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
@@ -108,12 +108,14 @@ def ports(facts: Facts) -> DoctorFinding:
     hosts = _answered(facts)
     wanted = port_range(facts.environment)
     which = f"the TCP ports {wanted[0]}-{wanted[1]} that MPI is told to use" if wanted else "all TCP ports"
+    found: dict[str, DoctorFinding] = {}
+    """The first of each host that others do not reach."""
     for host in hosts:
         tried: dict[str, list[str]] = {}
         for target, answer in host.reached.items():
             tried.setdefault(target.partition(" ")[0], []).append(f"{target}, {answer}")
         for name, answers in tried.items():
-            if any(answer.endswith(", ok") for answer in answers):
+            if name in found or any(answer.endswith(", ok") for answer in answers):
                 continue
             evidence, place = f"connect on {host.name}: {join_words(answers)}", place_of(facts)
             if any(answer.endswith("data does not cross: timed out") for answer in answers):
@@ -121,7 +123,8 @@ def ports(facts: Facts) -> DoctorFinding:
                 remedy = place.admin(
                     "on both hosts: ip link; {sudo}ip link set dev NAME mtu 1500, or jumbo frames on every switch"
                 )
-                return broken(said, evidence, remedy, (_JOB,))
+                found[name] = broken(said, evidence, remedy, (_JOB,))
+                continue
             said = f"{host.name} answers, but cannot open a TCP connection to {name}: a firewall, or no route"
             if any("data does not cross" in answer for answer in answers):
                 said = f"{host.name} connects to {name}, but something ends the connection, such as a firewall"
@@ -130,12 +133,15 @@ def ports(facts: Facts) -> DoctorFinding:
             )
             if place.container in ("docker", "podman") and name == hosts[0].name:  # where doctor was started
                 remedy = f"{place.start_with('network')}; or {remedy}"
-            return broken(said, evidence, remedy, (_JOB,))
+            found[name] = broken(said, evidence, remedy, (_JOB,))
+    if found:
+        first, *rest = found.values()
+        return replace(first, also=tuple(f"{each.said}; {each.remedy}" for each in rest[:_MOST_DIFFERENCES]))
     return good(f"every host that was tried connects to the others, e.g. to port {hosts[0].port}")
 
 
 def alike(facts: Facts) -> DoctorFinding:
-    """Compares the versions of MPI, UCX and the driver, and the limits, of all hosts."""
+    """Compares the versions of volley, MPI, UCX and the driver, and the limits, of all hosts."""
     hosts = _answered(facts)
     found = []
     for name in dict.fromkeys(name for host in hosts for name in host.settings):
@@ -145,7 +151,9 @@ def alike(facts: Facts) -> DoctorFinding:
         others = [host for host, value in values.items() if value != usual]
         if others:
             remedy = f"give {join_few(others)} the {name} of the other hosts, or leave it out: {usual}"
-            if name == "limit of locked memory":
+            if name == "volley":
+                remedy = f"on {join_few(map(quote, others))}: {install_volley(facts)}"
+            elif name == "limit of locked memory":
                 remedy = f"where it is not unlimited: {place_of(facts).raise_limit('l', 'unlimited')}"
             elif name == "limit of open files":
                 most = max(values.values(), key=lambda each: (len(each), each))  # decimal numbers

@@ -27,6 +27,7 @@ import msgspec
 from volley.command.options import JobOptions
 from volley.doctor.probes import jobs, remote, trials
 from volley.errors import UserError
+from volley.launch.engine_path import engine_path
 from volley.launch.this_host import is_this_host
 from volley.machine.capture import Skip
 from volley.machine.cuda_driver import cuda_gpu_count
@@ -90,7 +91,8 @@ def _look(mpi: Choice, *, many: bool = False) -> list[str]:
     start = f"import sys; sys.path.insert(0, {str(Path(remote.__file__).parent)!r}); import remote; "
     start += "remote.serve(*sys.argv[1:])"
     low, high = port_range(os.environ) or (1, 0)
-    words = [sys.executable, "-I", "-S", "-c", start, mpi.launcher or "", "" if many else str(ucx), str(low), str(high)]
+    words = [sys.executable, "-I", "-S", "-c", start, engine_path(), mpi.launcher or "", "" if many else str(ucx)]
+    words += [str(low), str(high)]
     return ["env", *(f"{key}={value}" for key, value in captured(os.environ)), *words]
 
 

@@ -30,12 +30,12 @@ _DATA_BYTES = 256 << 10
 """More than the first segments of a connection: a path whose MTU is smaller than the hosts believe loses these."""
 
 
-def serve(launcher: str, ucx: str, low: str, high: str) -> None:
+def serve(engine: str, launcher: str, ucx: str, low: str, high: str) -> None:
     """Print what this host is; for each line of standard input, which of its targets it reaches; listen meanwhile."""
     listener = _listen(int(low), int(high))
     threading.Thread(target=_accept, args=(listener,), daemon=True).start()
     interfaces = _interfaces()
-    _say({"port": listener.getsockname()[1], "interfaces": interfaces, "settings": _settings(launcher, ucx)})
+    _say({"port": listener.getsockname()[1], "interfaces": interfaces, "settings": _settings(engine, launcher, ucx)})
     for line in sys.stdin:
         asked = [each.split("|") for each in line.split()]
         reached: dict[str, str] = {}
@@ -97,11 +97,13 @@ def _reach(reached: dict[str, str], name: str, address: str, port: str) -> None:
         reached[f"{name} {address}"] = f"{said}: {error.strerror or error}"
 
 
-def _settings(launcher: str, ucx: str) -> dict[str, str]:
+def _settings(engine: str, launcher: str, ucx: str) -> dict[str, str]:
     memory, files = (resource.getrlimit(each)[0] for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE))
     modules = _text("/proc/modules")
     version = _text("/proc/driver/nvidia/version").partition("\n")[0].removeprefix("NVRM version: ").strip()
+    about = _said_by(lambda: os.execv(engine, [engine, "--about"]))  # noqa: S606  no shell is needed
     return {
+        "volley": about.partition('"version":"')[2].partition('"')[0],
         "MPI": _version_of(launcher),
         "UCX": _ucx(ucx),
         "NVIDIA driver": version,
