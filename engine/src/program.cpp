@@ -99,37 +99,44 @@ PlanReading shared_plan(const Options& options, const Context& context) {
                          ", the plan needs " + std::to_string(reading.plan.world_size));
 }
 
-// The system usage of all ranks, on the first rank. Collective over the job.
-Json usage_of_all(const Context& context, const Usage& mine) {
-  Json all = Json::array();
-  const std::string own = to_json(mine, context.rank).text();
-  for (const auto& each : mpi::gather(own, context.world.get())) all.push_back(Json::written(each));
-  return all;
+// The records from the first to the last: what the benchmark measures, and what the system did meanwhile. Collective
+// over the job; `context` is null without MPI.
+Exit run_recorded(Session& session, const PlanReading& reading, const Job& job, const Context* context,
+                  Watchdog& watchdog, const Startup& startup) {
+  Records& records = *session.records;
+  records.write(run_record(job, reading.plan, clock_read_s(), context ? mpi_facts() : Json(nullptr), startup));
+  const auto& cpus = job.facts(job.rank).cores;
+  const Usage before = usage_now(cpus);
+  const Exit code = reading.benchmark->run({job, context, reading.plan, records, watchdog});
+  const Json mine = to_json(usage_now(cpus) - before, job.rank);
+  std::vector<std::string> all{mine.text()};
+  if (context != nullptr) all = mpi::gather(all[0], context->world.get());
+  Json usage = Json::array();
+  for (const auto& each : all) usage.push_back(Json::written(each));
+  records.end("", usage);
+  const bool failed = context ? mpi::broadcast_value(records.failed(), 0, context->world.get()) : records.failed();
+  return failed ? Exit::failed : code;
 }
 
 // The GPUs of this machine, of which one process has all.
 Exit measure_without_mpi(const Options& options, Session& session) {
   Startup startup{.main_s = process_age_s()};
   session.output.emplace(Output::claim(options.records));
-  const auto [plan, benchmark, errors] = read(read_plan_text(options.plan));
-  if (!errors.empty()) throw UsageError(errors);
-  if (benchmark->needs_mpi()) {
-    throw UsageError("`" + plan.benchmark + "` is between ranks: --mpi-library names the MPI library of this job; " +
+  const PlanReading reading = read(read_plan_text(options.plan));
+  if (!reading.errors.empty()) throw UsageError(reading.errors);
+  if (reading.benchmark->needs_mpi()) {
+    throw UsageError("`" + reading.plan.benchmark +
+                     "` is between ranks: --mpi-library names the MPI library of this job; " +
                      "see volley-engine --help");
   }
   startup.plan_s = process_age_s();
-  Watchdog watchdog("this process", plan.watchdog_s);
+  Watchdog watchdog("this process", reading.plan.watchdog_s);
   watchdog.enter("looking for GPUs");
   const Job job = make_local_job();
   startup.placed_s = process_age_s();
-  benchmark->check(job);
+  reading.benchmark->check(job);
   session.records.emplace(&*session.output);
-  session.records->write(run_record(job, plan, clock_read_s(), nullptr, startup));
-  const auto& cpus = job.facts(job.rank).cores;
-  const Usage before = usage_now(cpus);
-  const Exit code = benchmark->run({job, nullptr, plan, *session.records, watchdog});
-  session.records->end("", std::vector{to_json(usage_now(cpus) - before, 0)});
-  return session.records->failed() ? Exit::failed : code;
+  return run_recorded(session, reading, job, nullptr, watchdog, startup);
 }
 
 Exit measure(const Options& options, Session& session) {
@@ -149,18 +156,14 @@ Exit measure(const Options& options, Session& session) {
   Exit code = Exit::good;
   {
     const Context context = make_context(options, placement);
-    const auto [plan, benchmark, errors] = shared_plan(options, context);
-    benchmark->check(context);
+    const PlanReading reading = shared_plan(options, context);
+    reading.benchmark->check(context);
     startup.plan_s = process_age_s();
     session.records.emplace(context.rank == 0 ? &*session.output : nullptr);
-    watchdog.watch_over(context.name_of({context.rank}) + " of " + std::to_string(context.size), plan.watchdog_s);
+    watchdog.watch_over(context.name_of({context.rank}) + " of " + std::to_string(context.size),
+                        reading.plan.watchdog_s);
     watchdog.speak_of_signals();  // here, because MPI_Init sets handlers
-    session.records->write(run_record(context, plan, clock_read_s(), mpi_facts(), startup));
-    const auto& cpus = context.facts(context.rank).cores;
-    const Usage before = usage_now(cpus);
-    code = benchmark->run({context, &context, plan, *session.records, watchdog});
-    if (mpi::broadcast_value(session.records->failed(), 0, context.world.get())) code = Exit::failed;
-    session.records->end("", usage_of_all(context, usage_now(cpus) - before));
+    code = run_recorded(session, reading, context, &context, watchdog, startup);
     watchdog.enter("MPI_Comm_free, after the last record");
   }
   watchdog.enter("MPI_Finalize, after the last record");

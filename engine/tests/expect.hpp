@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <source_location>
+#include <vector>
 
 namespace volley::test {
 
@@ -31,6 +32,26 @@ template <class Trouble, class Action>
 
 inline int finish() { return failures() == 0 ? 0 : 1; }
 
+// The tests of a program that needs no MPI, in the order of its file.
+inline std::vector<void (*)()>& tests() {
+  static std::vector<void (*)()> all;
+  return all;
+}
+
+struct AddTest {
+  explicit AddTest(void (*test)()) { tests().push_back(test); }
+};
+
+inline int run_all() {
+  for (const auto test : tests()) test();
+  return finish();
+}
+
 }  // namespace volley::test
 
 #define EXPECT(condition) ::volley::test::expect((condition), #condition)
+// A test that run_all() runs.
+#define TEST(name)                                \
+  void name();                                    \
+  const ::volley::test::AddTest add_##name(name); \
+  void name()

@@ -136,7 +136,7 @@ void side(SharedSegment& segment, int self, std::latch& ready) {
   pipeline.clear();
 }
 
-void whatever_goes_in_comes_out() {
+TEST(whatever_goes_in_comes_out) {
   SharedSegment segment = SharedSegment::create(segment_bytes);
   SegmentChunks::initialise(segment.data());
   SharedSegment other = SharedSegment::open(segment.name(), segment_bytes);
@@ -147,7 +147,7 @@ void whatever_goes_in_comes_out() {
   second.join();
 }
 
-void messages_are_cut_by_the_table() {
+TEST(messages_are_cut_by_the_table) {
   static constexpr std::array<ChunkRow, 2> rows{{{100000, 20000}, {1000000, 50000}}};
   constexpr ChunkPolicy policy{rows, 200000};
   EXPECT(policy.of(8).chunk_bytes == 8 && policy.of(8).slots == 200000 / 4096);
@@ -163,8 +163,4 @@ void messages_are_cut_by_the_table() {
 
 }  // namespace
 
-int main() {
-  messages_are_cut_by_the_table();
-  whatever_goes_in_comes_out();
-  return test::finish();
-}
+int main() { return test::run_all(); }

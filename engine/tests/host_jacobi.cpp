@@ -116,7 +116,7 @@ void copies() {
   }
 }
 
-void every_thread_works_once() {
+TEST(every_thread_works_once) {
   for (const int threads : {1, 2, 5}) {
     ThreadTeam team({threads, {}});
     EXPECT(team.size() == threads);
@@ -137,7 +137,7 @@ void every_thread_works_once() {
 }
 
 // Several teams follow each other, and each has thread 0 on the same core.
-void the_last_team_unbinds_the_calling_thread() {
+TEST(the_last_team_unbinds_the_calling_thread) {
   const auto before = allowed_cpus();
   const ThreadPlan plan{1, {before.back()}};
   auto first = std::make_unique<ThreadTeam>(plan);
@@ -156,7 +156,7 @@ void the_last_team_unbinds_the_calling_thread() {
   EXPECT(allowed_cpus() == before);
 }
 
-void shares_are_whole_and_apart() {
+TEST(shares_are_whole_and_apart) {
   for (int threads = 1; threads < 9; ++threads) {
     std::int64_t next = 2;
     for (int thread = 0; thread < threads; ++thread) {
@@ -169,7 +169,7 @@ void shares_are_whole_and_apart() {
   }
 }
 
-void grids_count_with_64_bits() {
+TEST(grids_count_with_64_bits) {
   const Grid grid({3, 2}, {60000, 50000}, 5);
   EXPECT(grid.first_column() == 120000 && grid.first_row() == 50000);
   EXPECT(grid.all_columns() == 180000 && grid.all_rows() == 100000 && grid.messages() == 14);
@@ -181,7 +181,7 @@ void grids_count_with_64_bits() {
   EXPECT(reinterpret_cast<std::intptr_t>(plane.row(50000)) == 4096 + std::intptr_t{50000} * 60032 * 4);
 }
 
-void edges_and_interior_are_the_free_points() {
+TEST(edges_and_interior_are_the_free_points) {
   for (const std::int64_t size : {3, 4, 9}) {
     for (int rank = 0; rank < 9; ++rank) {
       const Grid grid({3, 3}, {size, size + 1}, rank);
@@ -192,7 +192,7 @@ void edges_and_interior_are_the_free_points() {
   }
 }
 
-void the_exact_solution_is_the_formula() {
+TEST(the_exact_solution_is_the_formula) {
   const Grid grid({1, 1}, {33, 17}, 0);
   const double pi = std::numbers::pi;
   for (const std::int64_t column : {0, 1, 16, 31, 32}) {
@@ -207,7 +207,7 @@ void the_exact_solution_is_the_formula() {
   EXPECT(exact_profile(wide, 0) == 1 && exact_profile(wide, 50000) == 0);
 }
 
-void residuals_are_kept_about_every_hundredth_iteration() {
+TEST(residuals_are_kept_about_every_hundredth_iteration) {
   const auto kept = [](std::uint64_t check_every, std::uint64_t iterations) {
     JacobiOptions options;
     options.check_every = check_every;
@@ -246,7 +246,7 @@ std::string complaints(const std::string& text, int world_size, const std::vecto
   return all;
 }
 
-void wrong_options_are_complaints() {
+TEST(wrong_options_are_complaints) {
   const auto options = [](const std::string& more) { return R"({"grid": [1, 2], "domain": [3, 3])" + more + "}"; };
   EXPECT(complaints(options(R"(, "check_every": 2147483647)"), 2).empty());
   for (const char* key : {"iterations", "check_every", "tolerance", "threads"}) {
@@ -275,22 +275,15 @@ void wrong_options_are_complaints() {
          std::string::npos);
 }
 
-}  // namespace
-
-int main() {
+TEST(both_precisions) {
   sweeps<double>();
   sweeps<float>();
   a_nan_anywhere_is_seen<double>();
   a_nan_anywhere_is_seen<float>();
   copies<double>();
   copies<float>();
-  shares_are_whole_and_apart();
-  every_thread_works_once();
-  the_last_team_unbinds_the_calling_thread();
-  grids_count_with_64_bits();
-  edges_and_interior_are_the_free_points();
-  the_exact_solution_is_the_formula();
-  residuals_are_kept_about_every_hundredth_iteration();
-  wrong_options_are_complaints();
-  return test::finish();
 }
+
+}  // namespace
+
+int main() { return test::run_all(); }

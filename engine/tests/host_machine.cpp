@@ -50,7 +50,7 @@ class Root {
 };
 
 // Of a processor with several third-level caches a core uses one; so the sum is of no interest.
-void the_last_cache_is_the_largest_of_a_core() {
+TEST(the_last_cache_is_the_largest_of_a_core) {
   const Root root;
   EXPECT(last_cache_bytes(root.path()) == 0);
   root.write("sys/devices/system/cpu/cpu0/cache/index0/size", "32K\n");
@@ -58,7 +58,7 @@ void the_last_cache_is_the_largest_of_a_core() {
   EXPECT(last_cache_bytes(root.path()) == std::uint64_t{32} << 20);
 }
 
-void memory_without_limits_is_mem_available() {
+TEST(memory_without_limits_is_mem_available) {
   const Root root;
   EXPECT(root.available() == 1000 * 1024);
   root.write("sys/fs/cgroup/a/b/memory.max", "max\n");
@@ -66,7 +66,7 @@ void memory_without_limits_is_mem_available() {
 }
 
 // A record has no room for 2^64 - 1.
-void unknown_memory_is_a_number_of_a_record() {
+TEST(unknown_memory_is_a_number_of_a_record) {
   const Root root;
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   root.write("proc/meminfo", "MemTotal:       99 kB\n");
@@ -75,12 +75,12 @@ void unknown_memory_is_a_number_of_a_record() {
   EXPECT(root.available() == most);
 }
 
-void sizes_have_no_exponent() {
+TEST(sizes_have_no_exponent) {
   EXPECT(in_gib(5ULL << 28) == "1.25 GiB");
   EXPECT(in_gib(2052ULL << 30) == "2052 GiB");
 }
 
-void the_tightest_group_counts() {
+TEST(the_tightest_group_counts) {
   const Root root;
   root.write("sys/fs/cgroup/a/b/memory.max", "900000\n");
   root.write("sys/fs/cgroup/a/b/memory.current", "100000\n");
@@ -92,7 +92,7 @@ void the_tightest_group_counts() {
   EXPECT(root.available() == 0);
 }
 
-void version_1_groups_count_too() {
+TEST(version_1_groups_count_too) {
   const Root root;
   root.write("proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/\n");
   root.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "700000\n");
@@ -100,7 +100,7 @@ void version_1_groups_count_too() {
   EXPECT(root.available() == 650000);
 }
 
-void stolen_time_is_that_of_the_rank_s_cpus() {
+TEST(stolen_time_is_that_of_the_rank_s_cpus) {
   const Root root;
   root.write("proc/stat",
              "cpu  9 9 9 9 9 9 9 9 9 9\n"
@@ -115,7 +115,7 @@ void stolen_time_is_that_of_the_rank_s_cpus() {
   EXPECT(usage_now({0}, root.path()).total_ticks == 0);
 }
 
-void network_devices_are_counted_in_bytes() {
+TEST(network_devices_are_counted_in_bytes) {
   const Root root;
   EXPECT(network_devices(root.path()).empty());
   const auto net = [&](const std::string& name, const char* rate) {
@@ -152,7 +152,7 @@ void network_devices_are_counted_in_bytes() {
   EXPECT(found[5].name == "rdmap0s6" && found[5].received_bytes == 777);
 }
 
-void links_of_gpus_are_counted_in_bytes() {
+TEST(links_of_gpus_are_counted_in_bytes) {
   EXPECT(gpu_links("c:0", "").empty());
   fake_nvml_counted = 5;
   const auto found = gpu_links("a:0", "b:0");
@@ -164,13 +164,13 @@ void links_of_gpus_are_counted_in_bytes() {
   EXPECT(!gpu_links("a:0", "")[0].up);     // the other one is on another host
 }
 
-void a_counter_of_32_bits_begins_again() {
+TEST(a_counter_of_32_bits_begins_again) {
   EXPECT(counted_since(5, 12) == 7);
   EXPECT(counted_since(0xffff'fff0, 16) == 32);
   EXPECT(counted_since(1ULL << 40, (1ULL << 40) + 9) == 9);
 }
 
-void a_process_knows_its_age() {
+TEST(a_process_knows_its_age) {
   Root root;
   EXPECT(process_age_s(root.path()) == 0);  // Linux does not say
   timespec now{};
@@ -182,7 +182,7 @@ void a_process_knows_its_age() {
   EXPECT(process_age_s(root.path()) < 5 + 600);
 }
 
-void a_thread_s_usage_is_counted() {
+TEST(a_thread_s_usage_is_counted) {
   const Usage before = usage_now(allowed_cpus());
   constexpr std::size_t pages = 100;
   std::vector<char> touched(pages * 4096, 'x');
@@ -194,7 +194,7 @@ void a_thread_s_usage_is_counted() {
   EXPECT(used.elapsed_s >= 5e-3 && used.cpu_s >= 0);
 }
 
-void cpu_lists() {
+TEST(cpu_lists) {
   EXPECT((parse_cpu_list("0-3,8,10-11\n") == std::vector<int>{0, 1, 2, 3, 8, 10, 11}));
   EXPECT((parse_cpu_list("5") == std::vector<int>{5}));
   EXPECT(parse_cpu_list("").empty());
@@ -202,7 +202,7 @@ void cpu_lists() {
   EXPECT(parse_cpu_list("-1\n").empty());
 }
 
-void unknown_sockets_are_left_out() {
+TEST(unknown_sockets_are_left_out) {
   const Root root;
   const auto topology = [](int cpu) { return "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/"; };
   root.write(topology(0) + "physical_package_id", "1\n");
@@ -212,7 +212,7 @@ void unknown_sockets_are_left_out() {
   EXPECT(sockets_of({1}, root.path()).empty());
 }
 
-void caches_are_those_of_the_last_level() {
+TEST(caches_are_those_of_the_last_level) {
   const Root root;
   const auto cache = [](int cpu, int index) {
     return "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) +
@@ -231,7 +231,7 @@ void caches_are_those_of_the_last_level() {
   EXPECT((numa_nodes_of({9, 77, 1, 8}, root.path()) == std::vector<int>{0, 8}));
 }
 
-void masks_have_room_for_any_cpu() {
+TEST(masks_have_room_for_any_cpu) {
   const std::vector<int> cpus{0, 63, 64, 1023, 1024, 5000};
   const CpuMask mask = mask_of(cpus);
   EXPECT(mask.size() == 5000 / 64 + 1 && mask[0] == (1UL | 1UL << 63) && mask[1] == 1);
@@ -240,7 +240,7 @@ void masks_have_room_for_any_cpu() {
   EXPECT(!allowed_cpus().empty());
 }
 
-void ranks_take_devices_in_turn() {
+TEST(ranks_take_devices_in_turn) {
   gpu::Presence four;
   four.devices = 4;
   Options chosen;
@@ -259,14 +259,14 @@ void ranks_take_devices_in_turn() {
   EXPECT(refused == "--gpus asks for device " + std::to_string(chosen.gpus.front()) + ", but no NVIDIA driver");
 }
 
-void cpus_without_siblings_are_cores() {
+TEST(cpus_without_siblings_are_cores) {
   const std::vector<int> absent{10001, 10002, 10003};
   EXPECT(first_threads(absent) == absent);
 }
 
 using Dealt = std::vector<std::vector<int>>;
 
-void each_rank_has_a_core_near_its_device() {
+TEST(each_rank_has_a_core_near_its_device) {
   EXPECT((distribute_cores({4, 5, 6, 7}, {{}, {}}, false) == Dealt{{4}, {5}}));
   EXPECT((distribute_cores({3, 40}, {{3}, {40}}, false) == Dealt{{3}, {40}}));
   EXPECT((distribute_cores({3, 40}, {{40}, {3}}, false) == Dealt{{40}, {3}}));
@@ -276,24 +276,24 @@ void each_rank_has_a_core_near_its_device() {
   EXPECT((distribute_cores({1, 2, 32, 33}, {low, high, low, high}, false) == Dealt{{1}, {32}, {2}, {33}}));
 }
 
-void cpu_0_is_left_to_interrupts_where_there_is_choice() {
+TEST(cpu_0_is_left_to_interrupts_where_there_is_choice) {
   EXPECT((distribute_cores({0, 1, 2, 3}, {{}, {}}, false) == Dealt{{1}, {2}}));
   EXPECT((distribute_cores({0, 1}, {{}, {}}, false) == Dealt{{1}, {0}}));
   EXPECT((distribute_cores({0, 1, 32, 33}, {{0, 1}, {0, 1}}, false) == Dealt{{1}, {0}}));  // near the device
 }
 
-void who_finds_no_near_core_takes_none_from_others() {
+TEST(who_finds_no_near_core_takes_none_from_others) {
   EXPECT((distribute_cores({1, 2, 32, 33}, {{1, 2}, {1, 2}, {1, 2}, {32}}, false) == Dealt{{1}, {2}, {33}, {32}}));
   EXPECT((distribute_cores({1, 32}, {{}, {1}}, false) == Dealt{{32}, {1}}));
 }
 
-void shares_are_equal_and_apart() {
+TEST(shares_are_equal_and_apart) {
   EXPECT((distribute_cores({0, 1, 2, 3, 4}, {{}, {}}, true) == Dealt{{1, 2}, {3, 4}}));
   EXPECT((distribute_cores({1, 2, 3, 4}, {{3, 4}, {1, 2}}, true) == Dealt{{3, 4}, {1, 2}}));
   EXPECT((distribute_cores({1, 2, 3, 4, 5, 6}, {{1, 2}, {1, 2, 3, 4}}, true) == Dealt{{1, 2, 5}, {3, 4, 6}}));
 }
 
-void more_ranks_than_cores_are_not_bound() {
+TEST(more_ranks_than_cores_are_not_bound) {
   EXPECT(distribute_cores({0, 1}, {{}, {}, {}}, false).empty());
   EXPECT(distribute_cores({0, 1}, {{}, {}, {}}, true).empty());
   EXPECT(!cpus_of_rank(0, {0, 1}, Dealt(3), false));
@@ -310,7 +310,7 @@ void write_two_nodes(const Root& root) {
   }
 }
 
-void libraries_have_spare_cores_of_the_same_node() {
+TEST(libraries_have_spare_cores_of_the_same_node) {
   const Root root;
   write_two_nodes(root);
   std::vector<int> all(16);
@@ -340,7 +340,7 @@ RankFacts rank_on(int rank, int node, std::vector<int> cores, const char* bound_
   return facts;
 }
 
-void a_core_that_two_ranks_have_is_noticed() {
+TEST(a_core_that_two_ranks_have_is_noticed) {
   const RankFacts first = rank_on(0, 0, {0, 1}, "engine");
   const auto problem = [&](std::vector<RankFacts> all) {
     all.insert(all.begin(), first);
@@ -352,7 +352,7 @@ void a_core_that_two_ranks_have_is_noticed() {
   EXPECT(problem({rank_on(1, 1, {1}, "engine"), rank_on(2, 0, {1, 2}, "engine")}).starts_with("ranks 0 and 2 on "));
 }
 
-void launchers_are_understood() {
+TEST(launchers_are_understood) {
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
   unsetenv("PMIX_LOCAL_RANK");
   setenv("SLURM_LOCALID", "3", 1);
@@ -363,7 +363,7 @@ void launchers_are_understood() {
   EXPECT(launch_environment().local_rank == 3);
 }
 
-void launchers_with_variables_of_their_own_are_understood() {
+TEST(launchers_with_variables_of_their_own_are_understood) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_LOCAL_RANK", "SLURM_LOCALID"}) unsetenv(name);
   for (const char* name : {"MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID",
                            "JSM_NAMESPACE_LOCAL_RANK", "PMI_LOCAL_RANK"}) {
@@ -374,7 +374,7 @@ void launchers_with_variables_of_their_own_are_understood() {
   }
 }
 
-void tasks_of_a_node_are_read_from_slurms_list() {
+TEST(tasks_of_a_node_are_read_from_slurms_list) {
   EXPECT(tasks_on_node("4", 0) == 4);
   EXPECT(tasks_on_node("2(x3),1", 0) == 2);
   EXPECT(tasks_on_node("2(x3),1", 2) == 2);
@@ -383,7 +383,7 @@ void tasks_of_a_node_are_read_from_slurms_list() {
   for (const char* list : {"", "2(x3),1", "2(x", "2(xx3)", "two", ",", "2(x3"}) EXPECT(!tasks_on_node(list, 4));
 }
 
-void ranks_of_a_step_are_known() {
+TEST(ranks_of_a_step_are_known) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) unsetenv(name);
   setenv("SLURM_NTASKS_PER_NODE", "8", 1);  // of the job
   setenv("SLURM_STEP_TASKS_PER_NODE", "2(x3),1", 1);
@@ -394,7 +394,7 @@ void ranks_of_a_step_are_known() {
   EXPECT(launch_environment().local_size == 4);
 }
 
-void nodes_and_gpus_are_numbered() {
+TEST(nodes_and_gpus_are_numbered) {
   Job job;
   const auto rank = [](const char* host, int node, const char* uuid) {
     RankFacts facts = rank_on(0, node, {}, "nobody");
@@ -411,36 +411,4 @@ void nodes_and_gpus_are_numbered() {
 
 }  // namespace
 
-int main() {
-  the_last_cache_is_the_largest_of_a_core();
-  memory_without_limits_is_mem_available();
-  unknown_memory_is_a_number_of_a_record();
-  sizes_have_no_exponent();
-  the_tightest_group_counts();
-  version_1_groups_count_too();
-  stolen_time_is_that_of_the_rank_s_cpus();
-  network_devices_are_counted_in_bytes();
-  links_of_gpus_are_counted_in_bytes();
-  a_counter_of_32_bits_begins_again();
-  a_process_knows_its_age();
-  a_thread_s_usage_is_counted();
-  cpu_lists();
-  unknown_sockets_are_left_out();
-  caches_are_those_of_the_last_level();
-  masks_have_room_for_any_cpu();
-  ranks_take_devices_in_turn();
-  cpus_without_siblings_are_cores();
-  each_rank_has_a_core_near_its_device();
-  who_finds_no_near_core_takes_none_from_others();
-  shares_are_equal_and_apart();
-  cpu_0_is_left_to_interrupts_where_there_is_choice();
-  more_ranks_than_cores_are_not_bound();
-  libraries_have_spare_cores_of_the_same_node();
-  a_core_that_two_ranks_have_is_noticed();
-  nodes_and_gpus_are_numbered();
-  launchers_are_understood();
-  launchers_with_variables_of_their_own_are_understood();
-  tasks_of_a_node_are_read_from_slurms_list();
-  ranks_of_a_step_are_known();
-  return test::finish();
-}
+int main() { return test::run_all(); }

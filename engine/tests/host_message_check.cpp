@@ -28,7 +28,7 @@ void exchange(MessageCheck& messages, const CheckedMessages& of) {
   for (const std::uint64_t places : {last_messages_per_fill, std::uint64_t{2}}) exchange(messages, of, places);
 }
 
-void each_size_and_each_pass_has_guards_of_its_own() {
+TEST(each_size_and_each_pass_has_guards_of_its_own) {
   constexpr std::size_t stride = 3072;
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(4 * stride);
@@ -45,7 +45,7 @@ void each_size_and_each_pass_has_guards_of_its_own() {
 }
 
 // Messages that have one place and messages of the same size that have two share a buffer, in turns.
-void a_place_that_the_last_fill_left_out_is_filled() {
+TEST(a_place_that_the_last_fill_left_out_is_filled) {
   constexpr std::size_t stride = 3072;
   const auto memory = make_host_memory();
   const Buffers buffers = memory->reserve(2 * stride);
@@ -69,8 +69,4 @@ void a_place_that_the_last_fill_left_out_is_filled() {
 
 }  // namespace
 
-int main() {
-  each_size_and_each_pass_has_guards_of_its_own();
-  a_place_that_the_last_fill_left_out_is_filled();
-  return test::finish();
-}
+int main() { return test::run_all(); }

@@ -26,7 +26,7 @@ struct Drifting {
 };
 
 // Between two comparisons no time is off by more than the comparisons allow: 1 s at 100 ppm would be 100 µs.
-void a_drift_is_taken_into_account() {
+TEST(a_drift_is_taken_into_account) {
   std::mt19937 random(1);
   std::uniform_int_distribution<std::int64_t> wrong(-error_ns, error_ns);
   for (const double rate : {-1e-4, -1e-6, 0.0, 3e-5, 1e-4}) {
@@ -43,7 +43,7 @@ void a_drift_is_taken_into_account() {
 }
 
 // What was off before a comparison is in the error that it reports: the first drift, and a change of the rate.
-void a_drift_that_was_missed_is_an_error() {
+TEST(a_drift_that_was_missed_is_an_error) {
   NodeClock clock;
   const Drifting fast{0, 1e-4};
   clock.compared(fast.compared(0, 0));
@@ -56,7 +56,7 @@ void a_drift_that_was_missed_is_an_error() {
   EXPECT(clock.take_error_ns() >= 50'000);
 }
 
-void time_never_runs_backwards() {
+TEST(time_never_runs_backwards) {
   const Drifting theirs{-7e12, 1e-4};
   NodeClock clock;
   for (const std::int64_t now : {std::int64_t{0}, second_ns}) clock.compared(theirs.compared(now, error_ns));
@@ -68,14 +68,8 @@ void time_never_runs_backwards() {
   }
 }
 
-void the_first_node_needs_no_comparison() { EXPECT(NodeClock().common_ns(42) == 42); }
+TEST(the_first_node_needs_no_comparison) { EXPECT(NodeClock().common_ns(42) == 42); }
 
 }  // namespace
 
-int main() {
-  a_drift_is_taken_into_account();
-  a_drift_that_was_missed_is_an_error();
-  time_never_runs_backwards();
-  the_first_node_needs_no_comparison();
-  return test::finish();
-}
+int main() { return test::run_all(); }

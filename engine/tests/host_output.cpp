@@ -16,7 +16,7 @@ using namespace volley;
 
 namespace {
 
-void prints_do_not_reach_the_records() {
+TEST(prints_do_not_reach_the_records) {
   const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
   {
     Output output = Output::claim(path);
@@ -35,7 +35,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void what_a_file_held_is_there_until_the_first_record() {
+TEST(what_a_file_held_is_there_until_the_first_record) {
   const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
   std::ofstream(path) << "{\"of\":\"another run\"}\n";
   {
@@ -47,7 +47,7 @@ void what_a_file_held_is_there_until_the_first_record() {
   std::filesystem::remove(path);
 }
 
-void a_file_takes_no_standard_stream_s_place() {
+TEST(a_file_takes_no_standard_stream_s_place) {
   const auto path = std::filesystem::temp_directory_path() / ("volley-output-" + std::to_string(getpid()));
   for (const int number : {STDIN_FILENO, STDOUT_FILENO}) {
     const int before = dup(number);
@@ -64,7 +64,7 @@ void a_file_takes_no_standard_stream_s_place() {
   }
 }
 
-void prints_do_not_reach_a_pipe_of_records() {
+TEST(prints_do_not_reach_a_pipe_of_records) {
   const int out = dup(STDOUT_FILENO);
   std::array<int, 2> ends{};
   EXPECT(pipe(ends.data()) == 0);
@@ -79,14 +79,14 @@ void prints_do_not_reach_a_pipe_of_records() {
   close(out);
 }
 
-void a_full_disk_is_told() {
+TEST(a_full_disk_is_told) {
   Output full = Output::claim("/dev/full");
   EXPECT(test::throws<std::runtime_error>([&] { full.line("{}"); }));
   Records records(&full);
   records.end_with_error("the disk is full");  // must not throw
 }
 
-void a_reader_that_has_gone_is_told() {
+TEST(a_reader_that_has_gone_is_told) {
   const int out = dup(STDOUT_FILENO);
   std::array<int, 2> ends{};
   EXPECT(pipe(ends.data()) == 0);
@@ -98,7 +98,7 @@ void a_reader_that_has_gone_is_told() {
   close(out);
 }
 
-void an_unwritable_path_is_the_machine_s_fault() {
+TEST(an_unwritable_path_is_the_machine_s_fault) {
   Output nowhere = Output::claim("/nowhere/at/all");  // another rank's path: it is never opened there
   EXPECT(test::throws<UnsupportedError>([&] { nowhere.line("{}"); }));
 }
@@ -111,7 +111,7 @@ Options parsed(std::initializer_list<const char*> words) {
   return parse_options(static_cast<int>(arguments.size()), arguments.data());
 }
 
-void arguments_are_checked() {
+TEST(arguments_are_checked) {
   const Options options = parsed({"--plan", "-", "--bind", "--gpus", "0,3"});
   EXPECT(options.plan == "-" && options.bind && (options.gpus == std::vector<int>{0, 3}));
   EXPECT(test::throws<UsageError>([] { parsed({"--plan"}); }));
@@ -122,14 +122,4 @@ void arguments_are_checked() {
 
 }  // namespace
 
-int main() {
-  arguments_are_checked();
-  an_unwritable_path_is_the_machine_s_fault();
-  what_a_file_held_is_there_until_the_first_record();
-  a_file_takes_no_standard_stream_s_place();
-  prints_do_not_reach_a_pipe_of_records();
-  a_full_disk_is_told();
-  a_reader_that_has_gone_is_told();
-  prints_do_not_reach_the_records();
-  return test::finish();
-}
+int main() { return test::run_all(); }

@@ -25,7 +25,7 @@ struct SlowDriver : OverlapDriver {
 };
 
 // All attempts together take longer than the watchdog waits. If it ended them, this program would end, too.
-void a_long_computation_is_not_ended() {
+TEST(a_long_computation_is_not_ended) {
   constexpr double wanted_s = 0.2;
   HaloExchange none;
   NoComputation nothing;
@@ -38,7 +38,4 @@ void a_long_computation_is_not_ended() {
 
 }  // namespace
 
-int main() {
-  a_long_computation_is_not_ended();
-  return test::finish();
-}
+int main() { return test::run_all(); }

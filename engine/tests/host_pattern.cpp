@@ -22,7 +22,7 @@ const auto memory = make_host_memory();
 
 constexpr std::size_t lengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 200};
 
-void a_delivered_message_passes() {
+TEST(a_delivered_message_passes) {
   for (const auto bytes : lengths) {
     Buffer sent(bytes);
     Buffer received(bytes);
@@ -33,7 +33,7 @@ void a_delivered_message_passes() {
   }
 }
 
-void every_flipped_bit_is_found() {
+TEST(every_flipped_bit_is_found) {
   for (const auto bytes : lengths) {
     Buffer buffer(bytes);
     memory->poison(buffer.message(), bytes, 7);
@@ -53,7 +53,7 @@ void every_flipped_bit_is_found() {
 }
 
 // A batch that stops early leaves another message of the same fill where the last one should be.
-void messages_of_one_fill_differ() {
+TEST(messages_of_one_fill_differ) {
   for (const auto bytes : lengths) {
     Buffer sent(bytes + fill_room_bytes);
     memory->fill(sent.message(), bytes + fill_room_bytes, 42);
@@ -73,7 +73,7 @@ void messages_of_one_fill_differ() {
   }
 }
 
-void poison_is_wrong_in_every_byte() {
+TEST(poison_is_wrong_in_every_byte) {
   for (const auto bytes : lengths) {
     Buffer buffer(bytes);
     memory->poison(buffer.message(), bytes, 99);
@@ -82,7 +82,7 @@ void poison_is_wrong_in_every_byte() {
   }
 }
 
-void a_shifted_message_is_wrong() {
+TEST(a_shifted_message_is_wrong) {
   const std::size_t bytes = 200;
   Buffer sent(bytes);
   memory->fill(sent.message(), bytes, 5);
@@ -94,7 +94,7 @@ void a_shifted_message_is_wrong() {
   }
 }
 
-void directions_differ_in_every_byte() {
+TEST(directions_differ_in_every_byte) {
   const std::size_t bytes = 200;
   for (std::uint64_t repetition = 0; repetition < 50; ++repetition) {
     Buffer there(bytes);
@@ -109,7 +109,7 @@ void directions_differ_in_every_byte() {
   }
 }
 
-void messages_of_one_base_differ_in_every_byte() {
+TEST(messages_of_one_base_differ_in_every_byte) {
   const std::size_t bytes = 200;
   const std::uint64_t before = seed_of({bytes, 0, 30});
   for (std::uint64_t repetition = 0; repetition < 128; ++repetition) {
@@ -125,7 +125,7 @@ void messages_of_one_base_differ_in_every_byte() {
   }
 }
 
-void every_stamp_has_its_own_seed() {
+TEST(every_stamp_has_its_own_seed) {
   std::set<std::uint64_t> seeds;
   std::size_t stamps = 0;
   for (std::uint64_t size = 1; size <= 1024; size *= 2) {
@@ -141,7 +141,7 @@ void every_stamp_has_its_own_seed() {
 
 // Messages with a place of their own are parts of one sequence: each byte of them is the sequence's, each byte between
 // them the poison's, wherever a message ends in a word.
-void spaced_messages_are_checked_at_once() {
+TEST(spaced_messages_are_checked_at_once) {
   constexpr std::size_t stride = 192;
   constexpr std::size_t count = 5;
   for (const auto bytes : {1, 7, 8, 9, 63, 64}) {
@@ -168,15 +168,4 @@ void spaced_messages_are_checked_at_once() {
 
 }  // namespace
 
-int main() {
-  spaced_messages_are_checked_at_once();
-  a_delivered_message_passes();
-  every_flipped_bit_is_found();
-  messages_of_one_fill_differ();
-  poison_is_wrong_in_every_byte();
-  a_shifted_message_is_wrong();
-  directions_differ_in_every_byte();
-  messages_of_one_base_differ_in_every_byte();
-  every_stamp_has_its_own_seed();
-  return test::finish();
-}
+int main() { return test::run_all(); }

@@ -29,7 +29,7 @@ void tells_of_each(const PlanReading& reading, std::initializer_list<const char*
   }
 }
 
-void examples_are_read() {
+TEST(examples_are_read) {
   int read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(VOLLEY_SCHEMA_DIR "/examples")) {
     const std::string name = entry.path().filename();
@@ -47,13 +47,13 @@ void examples_are_read() {
   EXPECT(read > 0);
 }
 
-void defaults_are_the_front_s() {
+TEST(defaults_are_the_front_s) {
   const Plan plan = reading_of(R"({"plan": 2, "benchmark": "stream", "transports": ["host"]})").plan;
   EXPECT(plan.world_size == 2 && plan.verify && !plan.share_device && !plan.budget_s && plan.watchdog_s == 60);
   EXPECT(!plan.sampling.fixed && plan.sampling.ci == 0.01 && plan.sampling.min_visits == 3);
 }
 
-void every_error_is_told() {
+TEST(every_error_is_told) {
   const PlanReading common = reading_of(R"({"plan": 2, "benchmark": "pingpng", "transports": ["host", "hst", 3],
       "world_size": 0, "surprise": 1, "watchdog_s": 1e10, "verify": "yes", "excluded": {"aware": 3}, "budget_s": 0, "launch": [],
       "sampling": {"ci": 2, "point_time_s": -1, "size_time_s": 0, "warmup": -1, "iterations": 0, "min_visits": 0, "tail": 1, "more": 0}})");
@@ -75,7 +75,7 @@ void every_error_is_told() {
   EXPECT(!tells(empty, "$.options.sizes_bytes[0]"));
 }
 
-void documents_that_are_no_plan() {
+TEST(documents_that_are_no_plan) {
   for (const char* text : {"", "[", "{", "nonsense", "\"text\"", "[]", "{}", R"({"plan": "2"})"}) {
     EXPECT(!reading_of(text).errors.empty());
   }
@@ -88,7 +88,7 @@ void documents_that_are_no_plan() {
                "$.options: "));
 }
 
-void each_benchmark_knows_how_many_ranks_it_needs() {
+TEST(each_benchmark_knows_how_many_ranks_it_needs) {
   const auto with = [](const std::string& benchmark, int ranks, const std::string& options) {
     return reading_of(R"({"plan": 2, "benchmark": ")" + benchmark + R"(", "transports": ["host"], "world_size": )" +
                       std::to_string(ranks) + R"(, "options": )" + options + "}");
@@ -112,7 +112,7 @@ void each_benchmark_knows_how_many_ranks_it_needs() {
                "$.options.grid: a grid of 2 x 2 processes does not fit 6 ranks; these do: 1 x 6, 2 x 3, 3 x 2, 6 x 1"));
 }
 
-void a_matrix_says_what_it_lacks() {
+TEST(a_matrix_says_what_it_lacks) {
   const std::string begin =
       R"({"plan": 2, "benchmark": "rank_matrix", "transports": ["host"], "world_size": 2, "options": )";
   EXPECT(reading_of(begin + R"({"bandwidth_sizes_bytes": [1]}})").errors.empty());
@@ -125,13 +125,13 @@ void a_matrix_says_what_it_lacks() {
        "$.options.pairs[3]:", "$.options.pairs[4]:", "$.options.pairs[5]:", "$.options.window:", "$.options.more:"});
 }
 
-void a_transport_without_halos_is_named() {
+TEST(a_transport_without_halos_is_named) {
   EXPECT(tells(reading_of(R"({"plan": 2, "benchmark": "jacobi", "transports": ["host", "null"],
       "options": {"grid": [2, 1], "domain": [9, 9]}})"),
                "$.transports[1]: `null` cannot exchange halos; these can: host"));
 }
 
-void what_a_plan_says_is_quoted_in_one_line() {
+TEST(what_a_plan_says_is_quoted_in_one_line) {
   const std::string gpus = R"({"plan": 2, "benchmark": "gpu_matrix", "world_size": 1, "transports": [], "options": )";
   const PlanReading odd = reading_of(gpus + R"({"sections": ["\u001b[31m\nred\u0000"]}})");
   EXPECT(odd.errors.size() == 1 && odd.errors[0].find_first_of(std::string("\x1b\n\0", 3)) == std::string::npos);
@@ -146,7 +146,7 @@ void what_a_plan_says_is_quoted_in_one_line() {
 }
 
 // The launcher may never close the input: the plan ends with the brace that closes it, wherever texts have others.
-void a_plan_ends_with_its_brace() {
+TEST(a_plan_ends_with_its_brace) {
   for (const std::string text : {R"({"a": "}"})", R"({"a": "\"}\\"})", R"([{"a": ["]"]}])", "7\n"}) {
     std::istringstream input("\n " + text + " {\"more\"");
     std::streambuf* const before = std::cin.rdbuf(input.rdbuf());
@@ -155,22 +155,10 @@ void a_plan_ends_with_its_brace() {
   }
 }
 
-void a_folder_is_no_plan() {
+TEST(a_folder_is_no_plan) {
   EXPECT(test::throws<UsageError>([] { static_cast<void>(read_plan_text("/")); }));
 }
 
 }  // namespace
 
-int main() {
-  examples_are_read();
-  defaults_are_the_front_s();
-  every_error_is_told();
-  documents_that_are_no_plan();
-  each_benchmark_knows_how_many_ranks_it_needs();
-  a_matrix_says_what_it_lacks();
-  a_transport_without_halos_is_named();
-  what_a_plan_says_is_quoted_in_one_line();
-  a_plan_ends_with_its_brace();
-  a_folder_is_no_plan();
-  return test::finish();
-}
+int main() { return test::run_all(); }

@@ -46,20 +46,20 @@ void one_pair_of_each_party(const std::vector<int>& party_of) {
   EXPECT(met.size() == party_of.size() * (party_of.size() - 1));
 }
 
-void a_large_job_does_not_overflow() {
+TEST(a_large_job_does_not_overflow) {
   const int ranks = 100'000;
   const int last = rounds_of(ranks) - 1;
   const int other = partner_of(ranks, last, ranks - 1);
   EXPECT(other >= 0 && other < ranks - 1 && partner_of(ranks, last, other) == ranks - 1);
 }
 
-}  // namespace
-
-int main() {
+TEST(everybody_meets_everybody) {
   for (int ranks = 2; ranks <= 33; ++ranks) each_two_meet_once(ranks);
   one_pair_of_each_party({0, 1, 2, 3, 4});
   one_pair_of_each_party({0, 0, 0});
   one_pair_of_each_party({0, 1, 2, 0, 1, 2, 0, 3});
-  a_large_job_does_not_overflow();
-  return test::finish();
 }
+
+}  // namespace
+
+int main() { return test::run_all(); }

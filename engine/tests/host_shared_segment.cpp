@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20;
 
-void both_see_the_same_memory() {
+TEST(both_see_the_same_memory) {
   SharedSegment mine = SharedSegment::create(megabyte);
   EXPECT(mine.data()[0] == std::byte{0} && mine.data()[megabyte - 1] == std::byte{0});
   const SharedSegment theirs = SharedSegment::open(mine.name(), megabyte);
@@ -20,7 +20,7 @@ void both_see_the_same_memory() {
   EXPECT(theirs.data()[megabyte - 1] == std::byte{42});
 }
 
-void names_do_not_stay() {
+TEST(names_do_not_stay) {
   std::string name;
   {
     SharedSegment segment = SharedSegment::create(megabyte);
@@ -38,8 +38,4 @@ void names_do_not_stay() {
 
 }  // namespace
 
-int main() {
-  both_see_the_same_memory();
-  names_do_not_stay();
-  return test::finish();
-}
+int main() { return test::run_all(); }

@@ -10,7 +10,7 @@ using namespace volley;
 
 namespace {
 
-void ranks_are_those_of_the_binomial() {
+TEST(ranks_are_those_of_the_binomial) {
   // n, rank: largest r with P(Binomial(n, 1/2) < r) <= 0.025; standard tables of the sign test give the same.
   const std::size_t table[][2] = {{1, 0},  {5, 0},  {6, 1},  {8, 1},   {9, 2},
                                   {10, 2}, {12, 3}, {20, 6}, {50, 18}, {100, 40}};
@@ -18,7 +18,7 @@ void ranks_are_those_of_the_binomial() {
   EXPECT(interval_rank(100000) > 49000);  // stays finite where 2^-n does not
 }
 
-void medians() {
+TEST(medians) {
   EXPECT(median({3, 1, 2}) == 2);
   EXPECT(median({4, 1, 2, 3}) == 2.5);
   EXPECT(median({7}) == 7);
@@ -26,7 +26,7 @@ void medians() {
   EXPECT(six.low == 1 && six.high == 6 && six.median == 3.5);
 }
 
-void few_samples_have_no_interval() {
+TEST(few_samples_have_no_interval) {
   const std::vector<double> five(5, 1.0);
   const std::vector<double> six(6, 1.0);
   EXPECT(!interval_within(five, 0.01));
@@ -36,7 +36,7 @@ void few_samples_have_no_interval() {
 }
 
 // Exponential samples (median ln 2) from a fixed linear congruential sequence: no luck involved.
-void coverage_holds_on_skewed_data() {
+TEST(coverage_holds_on_skewed_data) {
   std::uint64_t state = 1;
   const auto uniform = [&] {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -54,7 +54,7 @@ void coverage_holds_on_skewed_data() {
   EXPECT(covered < trials);
 }
 
-void a_point_ends_for_a_reason() {
+TEST(a_point_ends_for_a_reason) {
   Sampling plan;
   plan.min_visits = 3;
   plan.point_time_s = 1;
@@ -77,7 +77,7 @@ void a_point_ends_for_a_reason() {
 }
 
 // After a look the next one is at a tenth more samples, even if the interval would be narrow before.
-void looks_are_rare() {
+TEST(looks_are_rare) {
   Sampling plan;
   plan.min_visits = 1;
   StoppingRule rule;
@@ -91,12 +91,4 @@ void looks_are_rare() {
 
 }  // namespace
 
-int main() {
-  a_point_ends_for_a_reason();
-  looks_are_rare();
-  ranks_are_those_of_the_binomial();
-  medians();
-  few_samples_have_no_interval();
-  coverage_holds_on_skewed_data();
-  return test::finish();
-}
+int main() { return test::run_all(); }

@@ -52,7 +52,7 @@ Ending of_process(Case act) {
   return ending;
 }
 
-void standing_still_ends_the_process() {
+TEST(standing_still_ends_the_process) {
   const Ending ending = of_process([] {
     Watchdog watchdog("rank 1 of 2", 1);
     watchdog.enter("pair 0-1");
@@ -64,7 +64,7 @@ void standing_still_ends_the_process() {
   EXPECT(ending.said.ends_with(" s in pair 0-1\n"));
 }
 
-void what_was_expected_to_take_long_may() {
+TEST(what_was_expected_to_take_long_may) {
   const Ending ending = of_process([] {
     Watchdog watchdog("rank 0 of 2", 0.1);
     watchdog.progress(3600);
@@ -74,7 +74,7 @@ void what_was_expected_to_take_long_may() {
   EXPECT(ending.said.empty());
 }
 
-void the_allowance_holds_until_the_next_progress() {
+TEST(the_allowance_holds_until_the_next_progress) {
   const Ending ending = of_process([] {
     Watchdog watchdog("rank 0 of 2", 0.1);
     watchdog.progress(3600);
@@ -84,7 +84,7 @@ void the_allowance_holds_until_the_next_progress() {
   EXPECT(ending.code == static_cast<int>(Exit::watchdog));
 }
 
-void a_signal_says_where_and_goes_on_to_the_handler_before() {
+TEST(a_signal_says_where_and_goes_on_to_the_handler_before) {
   for (const int number : {SIGSEGV, SIGABRT}) {
     const Ending ending = of_process([number] {
       signal(number, [](int) { _exit(7); });
@@ -100,7 +100,7 @@ void a_signal_says_where_and_goes_on_to_the_handler_before() {
 }
 
 // As MPI_Abort may, before the plan says for how long anything may stand still.
-void the_last_call_has_a_limit_of_its_own() {
+TEST(the_last_call_has_a_limit_of_its_own) {
   const Ending ending = of_process([] {
     Watchdog watchdog("rank 0 of 2", std::numeric_limits<double>::infinity());
     watchdog.enter_last("MPI_Abort, after this error", 0.2);
@@ -111,7 +111,7 @@ void the_last_call_has_a_limit_of_its_own() {
 }
 
 // The launcher ends before the watchdog begins, or after that: the process is gone before its alarm rings.
-void the_end_of_the_launcher_is_the_end_of_its_process() {
+TEST(the_end_of_the_launcher_is_the_end_of_its_process) {
   for (const bool before : {true, false}) {
     const Ending ending = of_process([before] {
       const pid_t launcher = getpid();
@@ -148,7 +148,7 @@ int other_thread() {
   return 0;
 }
 
-void it_leaves_the_core_of_the_measurement() {
+TEST(it_leaves_the_core_of_the_measurement) {
   const auto cpus = allowed_cpus();
   if (cpus.size() < 2) return;
   const Ending ending = of_process([&] {
@@ -165,7 +165,7 @@ void it_leaves_the_core_of_the_measurement() {
   EXPECT(ending.code == 0);
 }
 
-void it_sleeps_until_something_is_due() {
+TEST(it_sleeps_until_something_is_due) {
   const int launcher = static_cast<int>(syscall(434, getppid(), 0));  // pidfd_open(2)
   for (const bool launched : {false, true}) {
     if (launched && launcher < 0) continue;  // this Linux cannot wait for it
@@ -188,14 +188,4 @@ void it_sleeps_until_something_is_due() {
 
 }  // namespace
 
-int main() {
-  standing_still_ends_the_process();
-  what_was_expected_to_take_long_may();
-  the_allowance_holds_until_the_next_progress();
-  a_signal_says_where_and_goes_on_to_the_handler_before();
-  the_last_call_has_a_limit_of_its_own();
-  the_end_of_the_launcher_is_the_end_of_its_process();
-  it_leaves_the_core_of_the_measurement();
-  it_sleeps_until_something_is_due();
-  return test::finish();
-}
+int main() { return test::run_all(); }

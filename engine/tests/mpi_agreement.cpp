@@ -27,17 +27,6 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20;
 
-// What a call throws; empty where it throws nothing.
-template <class Call>
-std::string sentence_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::exception& problem) {
-    return problem.what();
-  }
-  return {};
-}
-
 void reasons_are_agreed(const RankGroup& group) {
   EXPECT(agreed_reason(group, "").empty());
   EXPECT(agreed_reason(group, "all say this") == "all say this");
@@ -46,13 +35,13 @@ void reasons_are_agreed(const RankGroup& group) {
   EXPECT(agreed_reason(group, is_last ? "no room" : "") == (group.size() == 1 ? "no room" : "no room" + last));
   const std::string of_a_pair = "no room (rank 7)";  // agreed by a pair of the group before
   EXPECT(agreed_reason(group, is_last ? of_a_pair : "") == of_a_pair);
-  const std::string sentence = sentence_of([&] {
+  const std::string sentence = problem_of([&] {
     agreed_step(group, [&] {
       if (is_last) throw std::runtime_error("no room");
     });
   });
   EXPECT(sentence == (group.size() == 1 ? "no room" : "no room" + last));
-  EXPECT(sentence_of([&] { agreed_step(group, [] {}); }).empty());
+  EXPECT(problem_of([&] { agreed_step(group, [] {}); }).empty());
 }
 
 void a_pair_shares_a_segment(const RankGroup& pair) {
@@ -72,7 +61,7 @@ void no_room_is_known_to_both(const RankGroup& pair) {
   rlimit limit = before;
   limit.rlim_cur = pair.leads() ? megabyte : before.rlim_cur;
   setrlimit(RLIMIT_FSIZE, &limit);
-  const std::string sentence = sentence_of([&] { (void)make_pair_segment(pair, 2 * megabyte, [](std::byte*) {}); });
+  const std::string sentence = problem_of([&] { (void)make_pair_segment(pair, 2 * megabyte, [](std::byte*) {}); });
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT(sentence.find("no room for a segment of 2 MiB") != std::string::npos);
   EXPECT(sentence.find("--shm-size") != std::string::npos);
@@ -82,7 +71,7 @@ void no_room_is_known_to_both(const RankGroup& pair) {
 void a_failed_open_can_be_closed(const RankGroup& pair) {
   const auto memory = make_host_memory();
   const auto transport = find_transport("host+unopened")->make();
-  const std::string sentence = sentence_of([&] { transport->open(pair, memory->reserve(8)); });
+  const std::string sentence = problem_of([&] { transport->open(pair, memory->reserve(8)); });
   EXPECT(sentence.find("std::bad_alloc") == 0);
   transport->close();
 }
@@ -104,7 +93,7 @@ void a_refused_lock_is_known_to_both(const RankGroup& pair) {
   const auto transport = find_transport("host/put")->make();
   for (const int lock : {1, 2, 3, 0}) {
     refused_lock = pair.leads() ? 0 : lock;
-    const std::string sentence = sentence_of([&] { transport->open(pair, buffers); });
+    const std::string sentence = problem_of([&] { transport->open(pair, buffers); });
     EXPECT(lock == 0 ? sentence.empty() : sentence.find("MPI_Win_lock_all") != std::string::npos);
     EXPECT(lock == 0 || sentence.ends_with(" (rank " + std::to_string(pair.rank(1)) + ")"));
     transport->close();
@@ -152,10 +141,27 @@ TransportEntry entry(const char* name, MemoryKind memory = MemoryKind::host) {
   return {name, "", ThroughMpi::yes, memory, Tier::extra, false, make};
 }
 
-// Finds transports of a test.
-TransportSet::FindTransport among(std::span<const TransportEntry> entries) {
-  return [entries](std::string_view name) { return &*std::ranges::find(entries, name, &TransportEntry::name); };
-}
+// Transports of a test, between two ranks.
+struct OwnTransports {
+  const std::vector<TransportEntry> entries;
+  Plan plan;
+  Watchdog watchdog;
+  TransportSet set;
+
+  OwnTransports(const Context& context, const RankGroup& pair, std::vector<TransportEntry> those,
+                double watchdog_s = 60, Plan with = {})
+      : entries(std::move(those)),
+        plan(std::move(with)),
+        watchdog("rank " + std::to_string(context.rank), watchdog_s),
+        set(context, pair, named(), watchdog,
+            [this](std::string_view name) { return &*std::ranges::find(entries, name, &TransportEntry::name); }) {}
+
+ private:
+  const Plan& named() {
+    for (const auto& each : entries) plan.transports.push_back(each.name);
+    return plan;
+  }
+};
 
 // Checking and opening three of these takes longer than the watchdog waits. If it ended it, so would this program.
 struct SlowToOpen : HostDriven<MpiChannel> {
@@ -170,14 +176,11 @@ struct SlowToOpen : HostDriven<MpiChannel> {
 };
 
 void each_transport_has_time_to_open(const Context& context, const RankGroup& pair) {
-  Watchdog watchdog("rank " + std::to_string(context.rank), 2.5);
-  const std::array entries{entry<SlowToOpen>("one"), entry<SlowToOpen>("two"), entry<SlowToOpen>("three")};
-  Plan plan;
-  plan.transports = {"one", "two", "three"};
-  TransportSet transports(context, pair, plan, watchdog, among(entries));
-  transports.open({8});
-  for (const auto& candidate : transports.candidates()) EXPECT(candidate.open);
-  transports.close();
+  OwnTransports own(context, pair, {entry<SlowToOpen>("one"), entry<SlowToOpen>("two"), entry<SlowToOpen>("three")},
+                    2.5);
+  own.set.open({8});
+  for (const auto& candidate : own.set.candidates()) EXPECT(candidate.open);
+  own.set.close();
 }
 
 // One rank cannot prepare for longer messages.
@@ -194,17 +197,16 @@ struct PreparesShortMessages : HostDriven<MpiChannel> {
 };
 
 void a_failed_preparation_ends_only_its_transport(const Context& context, const RankGroup& pair) {
-  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  const std::array entries{entry<PreparesShortMessages>("short"), entry<HostDriven<MpiChannel>>("all")};
   Plan plan;
-  plan.transports = {"short", "all"};
   plan.sampling.fixed = true;
   plan.sampling.iterations = 3;
-  TransportSet transports(context, pair, plan, watchdog, among(entries));
+  OwnTransports own(context, pair, {entry<PreparesShortMessages>("short"), entry<HostDriven<MpiChannel>>("all")}, 60,
+                    plan);
+  TransportSet& transports = own.set;
   transports.open({8, 16});
   const Workload workload = round_trip_workload();
   MpiControl control(pair);
-  Sampler sampler(control, plan.sampling, workload, watchdog);
+  Sampler sampler(control, own.plan.sampling, workload, own.watchdog);
   for (const std::uint64_t bytes : {8, 16, 8}) {
     std::vector<Series> all;
     for (const auto& candidate : transports.candidates()) all.push_back(transports.series(candidate, bytes, true));
@@ -229,16 +231,13 @@ struct LimitedTransport : HostDriven<MpiChannel> {
 
 // Well before: the sentence of the kernel must be on the screen when the watchdog ends the job.
 void kernels_give_up_before_the_watchdog(const Context& context, const RankGroup& pair) {
-  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  const std::array entries{entry<LimitedTransport>("one")};
   Plan plan;
-  plan.transports = {"one"};
   for (const double watchdog_s : {5.0, 60.0}) {
     plan.watchdog_s = watchdog_s;
-    TransportSet transports(context, pair, plan, watchdog, among(entries));
-    transports.open({8});
+    OwnTransports own(context, pair, {entry<LimitedTransport>("one")}, 60, plan);
+    own.set.open({8});
     EXPECT(limit_of_waits_s > 0 && limit_of_waits_s < 0.75 * watchdog_s);
-    transports.close();
+    own.set.close();
   }
 }
 
@@ -246,13 +245,11 @@ void kernels_give_up_before_the_watchdog(const Context& context, const RankGroup
 void arenas_share_memory(const Context& context, const RankGroup& pair) {
   constexpr std::uint64_t message_bytes = megabyte;
   bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * bytes_of_buffers(message_bytes) * 3 / 2;
-  const std::array entries{entry<OwnMemoryTransport>("one"), entry<OwnMemoryTransport>("two")};
-  const auto too_large = [&](const std::vector<std::string>& names, std::uint64_t bytes) {
-    Plan plan;
-    plan.transports = names;
-    Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-    TransportSet transports(context, pair, plan, watchdog, among(entries));
-    return transports.too_large(transports.candidates().back(), bytes);
+  const auto too_large = [&](const std::vector<const char*>& names, std::uint64_t bytes) {
+    std::vector<TransportEntry> entries;
+    for (const char* name : names) entries.push_back(entry<OwnMemoryTransport>(name));
+    OwnTransports own(context, pair, entries);
+    return own.set.too_large(own.set.candidates().back(), bytes);
   };
   EXPECT(too_large({"one"}, message_bytes).empty());
   EXPECT(too_large({"one", "two"}, message_bytes).find("needs ") == 0);
@@ -265,11 +262,8 @@ void a_benchmark_s_own_memory_is_accounted(const Context& context, const RankGro
   constexpr std::uint64_t message_bytes = megabyte;
   const std::uint64_t free_bytes = bytes_of_buffers(message_bytes) * 3 / 2;
   bytes_of_own_memory = static_cast<std::uint64_t>(context.size) * free_bytes;
-  const std::array entries{entry<OwnMemoryTransport>("one")};
-  Plan plan;
-  plan.transports = {"one"};
-  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  TransportSet transports(context, pair, plan, watchdog, among(entries));
+  OwnTransports own(context, pair, {entry<OwnMemoryTransport>("one")});
+  TransportSet& transports = own.set;
   Candidate& candidate = transports.candidates().front();
   transports.leave(MemoryKind::device, free_bytes);
   EXPECT(transports.too_large(candidate, message_bytes).empty());
@@ -297,12 +291,10 @@ struct StagingTransport : HostDriven<MpiChannel> {
 
 // Transports that stage messages take host memory at the same time: the first ones get it.
 void host_memory_is_shared_out_too(const Context& context, const RankGroup& pair) {
-  const std::array entries{entry<StagingTransport>("one", MemoryKind::none),
-                           entry<StagingTransport>("two", MemoryKind::none)};
-  Plan plan;
-  plan.transports = {"one", "two"};
-  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-  TransportSet transports(context, pair, plan, watchdog, among(entries));
+  OwnTransports own(
+      context, pair,
+      {entry<StagingTransport>("one", MemoryKind::none), entry<StagingTransport>("two", MemoryKind::none)});
+  TransportSet& transports = own.set;
   const auto fits = [&](std::size_t which, double part, const std::optional<Window>& window) {
     part_of_host_memory = part;
     const std::string reason = transports.too_large(transports.candidates()[which], 8, window);

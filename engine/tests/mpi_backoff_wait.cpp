@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -68,17 +66,11 @@ void ranks_of_other_pairs_sleep(const Context& context) {
   constexpr std::array benchmarks{BenchmarkEntry{"message_rate", make_message_rate}};
   const auto reading = read_plan(plan_document.text(), benchmarks);
   EXPECT(reading.errors.empty());
-  const std::string path = "/tmp/volley-mpi-backoff-" + std::to_string(getpid()) + ".jsonl";
-  {
-    std::optional<Output> output;
-    if (context.rank == 0) output.emplace(Output::claim(path));
-    Records records(context.rank == 0 ? &*output : nullptr);
-    Watchdog watchdog("rank " + std::to_string(context.rank), 60);
-    sleeps = 0;
-    EXPECT(reading.benchmark->run({context, &context, reading.plan, records, watchdog}) == Exit::good);
-    EXPECT(!records.failed());
-  }
-  if (context.rank == 0) std::remove(path.c_str());
+  Records records(nullptr);
+  Watchdog watchdog("rank " + std::to_string(context.rank), 60);
+  sleeps = 0;
+  EXPECT(reading.benchmark->run({context, &context, reading.plan, records, watchdog}) == Exit::good);
+  EXPECT(!records.failed());
   const bool sends_or_receives = context.rank % (context.size / 2) == 0;
   EXPECT(sends_or_receives || sleeps > 0);
 }

@@ -181,6 +181,21 @@ class Copying final : public Driver {
   int copies_ = 0;
 };
 
+// One series of a driver on all of these buffers, by this rank alone.
+Series measured(Driver& driver, Verifier& verifier, const Buffers& buffers, std::size_t bytes, const Workload& workload,
+                const Sampling& sampling, bool restarts = false) {
+  std::vector<Series> all(1);
+  all[0].driver = &driver;
+  all[0].verifier = &verifier;
+  all[0].view = {buffers.send, buffers.recv, bytes};
+  all[0].buffer_bytes = buffers.capacity;
+  all[0].restarts = restarts;
+  LocalControl control(0, 0);
+  Watchdog watchdog("test", 60);
+  Sampler(control, sampling, workload, watchdog).measure(all);
+  return all[0];
+}
+
 // Nobody writes poison between two samples of a long exchange: the guards of the first message must be right for all,
 // for the verifier of messages and for that of collectives. And the message before must not pass for the next one. Copy
 // 22 is the second sample of the fourth visit: ten calibrate, and each visit has an untimed one before its two samples.
@@ -199,19 +214,12 @@ void messages_in_place_of_poison_are_verified() {
       CollectiveVerifier verifier(alone, bytes, *memory);
       const Buffers buffers = memory->reserve(bytes);
       Copying driver(overrun, last);
-      std::vector<Series> all(1);
-      all[0].name = "copies";
-      all[0].driver = &driver;
-      all[0].verifier = collective ? static_cast<Verifier*>(&verifier) : memory.get();
-      all[0].memory = MemoryKind::host;
-      all[0].view = {buffers.send, buffers.recv, bytes};
-      LocalControl control(0, 0);
-      Watchdog watchdog("test", 60, /*launched*/ false);
       Sampling sampling;
       sampling.min_visits = 10;
-      Sampler(control, sampling, workload, watchdog).measure(all);
-      EXPECT(all[0].first_samples.size() >= 8);
-      const std::int64_t found = all[0].mismatch ? all[0].mismatch->offset_bytes : -1;
+      Verifier& verifies = collective ? static_cast<Verifier&>(verifier) : *memory;
+      const Series series = measured(driver, verifies, buffers, bytes, workload, sampling);
+      EXPECT(series.first_samples.size() >= 8);
+      const std::int64_t found = series.mismatch ? series.mismatch->offset_bytes : -1;
       const bool in_a_sum = collective && found > 0;  // two sums may agree in a byte, but not in an element
       EXPECT((in_a_sum ? found - found % static_cast<std::int64_t>(element_bytes) : found) == wrong_at);
     }
@@ -245,21 +253,11 @@ void requests_that_keep_a_message_are_found() {
     const auto memory = make_host_memory();
     const Buffers buffers = memory->reserve(1 << 20);
     Requests driver(late);
-    std::vector<Series> all(1);
-    all[0].name = "requests";
-    all[0].driver = &driver;
-    all[0].verifier = memory.get();
-    all[0].memory = MemoryKind::host;
-    all[0].view = {buffers.send, buffers.recv, bytes};
-    all[0].buffer_bytes = 1 << 20;
-    all[0].restarts = true;
-    LocalControl control(0, 0);
-    Watchdog watchdog("test", 60, /*launched*/ false);
     Sampling sampling;
     sampling.point_time_s = 0.01;
-    Sampler(control, sampling, workload, watchdog).measure(all);
-    EXPECT(all[0].pass.counts > 0);
-    EXPECT(all[0].mismatch.has_value() != late);
+    const Series series = measured(driver, *memory, buffers, bytes, workload, sampling, true);
+    EXPECT(series.pass.counts > 0);
+    EXPECT(series.mismatch.has_value() != late);
   }
 }
 

@@ -137,17 +137,20 @@ void on_every_grid(const Context& context) {
   }
 }
 
+// The entry of a transport of this test.
+template <class Kind>
+const TransportEntry entry_of{
+    "test", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, [] { return std::make_unique<Kind>(); }};
+
 struct NeverOpened : MpiTransport {
   void open(const RankGroup&, const Buffers&) override { EXPECT(!"opened without buffers"); }
   void close() override { EXPECT(!"closed although it was never opened"); }
 };
-std::unique_ptr<Transport> make_never_opened() { return std::make_unique<NeverOpened>(); }
 
 // Halos that no memory has room for: there is a reason, and their transport is neither opened nor closed.
 void without_memory_there_is_a_reason(const Context& context) {
-  const TransportEntry entry{"never", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, make_never_opened};
   const Grid grid({context.size, 1}, {8, std::int64_t{1} << 50}, context.rank);
-  Halos halos(context, grid, entry, sizeof(double));
+  Halos halos(context, grid, entry_of<NeverOpened>, sizeof(double));
   EXPECT(halos.open(30).empty() == halos.none());
   halos.close();
 }
@@ -162,12 +165,10 @@ struct HalfOpened : MpiTransport {
   void open_halo(const View&) override { MPI_Barrier(control_); }
   MPI_Comm control_ = MPI_COMM_NULL;
 };
-std::unique_ptr<Transport> make_half_opened() { return std::make_unique<HalfOpened>(); }
 
 void nobody_waits_for_halos_that_the_other_rank_cannot_open(const Context& context) {
-  const TransportEntry entry{"half", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, make_half_opened};
   const Grid grid({context.size, 1}, {8, 8}, context.rank);
-  Halos halos(context, grid, entry, sizeof(double));
+  Halos halos(context, grid, entry_of<HalfOpened>, sizeof(double));
   const std::string reason = halos.open(30);
   EXPECT(halos.none() || (reason.starts_with("no room (rank ") && reason.ends_with(")")));
   halos.close();
@@ -181,7 +182,6 @@ struct SlowHalos : MpiTransport {
   }
   int halos_ = 0;
 };
-std::unique_ptr<Transport> make_slow() { return std::make_unique<SlowHalos>(); }
 
 // From the second iteration on no halo moves. They are all zeros, as those before.
 struct StoppingHalos : MpiTransport {
@@ -190,11 +190,9 @@ struct StoppingHalos : MpiTransport {
   }
   int halos_ = 0;
 };
-std::unique_ptr<Transport> make_stopping() { return std::make_unique<StoppingHalos>(); }
 
 // The record of a solve through a transport of this test, with a watchdog of a second.
-Json solved(const Context& context, const std::array<std::int64_t, 2>& domain, std::unique_ptr<Transport> (*make)()) {
-  const TransportEntry entry{"test", "", ThroughMpi::yes, MemoryKind::host, Tier::extra, true, make};
+Json solved(const Context& context, const std::array<std::int64_t, 2>& domain, const TransportEntry& entry) {
   JacobiOptions options;
   options.grid = {context.size, 1};
   options.domain = domain;
@@ -215,11 +213,11 @@ Json solved(const Context& context, const std::array<std::int64_t, 2>& domain, s
 // A large field may take so long: for the first iteration of 192 MB the watchdog waits 1.9 s longer, then ten times as
 // long as the one before took. If it ended it, so would this program.
 void long_iterations_are_not_ended(const Context& context) {
-  EXPECT(solved(context, {4000, 3000}, make_slow).at("status") == "ok");
+  EXPECT(solved(context, {4000, 3000}, entry_of<SlowHalos>).at("status") == "ok");
 }
 
 void halos_that_stay_as_they_were_are_found(const Context& context) {
-  const Json record = solved(context, {wide, high}, make_stopping);
+  const Json record = solved(context, {wide, high}, entry_of<StoppingHalos>);
   EXPECT(record.at("status") == "failed" && record.at("iterations") == 2);
 }
 
@@ -235,12 +233,11 @@ struct PlacedHalos : MpiTransport {
   }
   inline static const std::vector<int> whole = allowed_cpus();
 };
-std::unique_ptr<Transport> make_placed() { return std::make_unique<PlacedHalos>(); }
 
 // Each rank has a node of its own here, so that its threads are bound.
 void halos_are_opened_where_the_rank_may_run(Context& context) {
   std::erase_if(context.neighbours, [&](const RankFacts& facts) { return facts.rank != context.rank; });
-  EXPECT(solved(context, {wide, high}, make_placed).at("status") == "ok");
+  EXPECT(solved(context, {wide, high}, entry_of<PlacedHalos>).at("status") == "ok");
   EXPECT(allowed_cpus() == PlacedHalos::whole);
 }
 

@@ -98,44 +98,45 @@ std::vector<Document> cells_of(const Document& row) {
   return cells;
 }
 
-// Rows of all ranks, each with every other rank once, in order; `judge` looks at each cell.
+// A matrix of this plan has rows of all ranks, each with every other rank once, in order; `judge` looks at each cell.
+// Returns the first record; none on other ranks.
 template <class Judge>
-void whole(const std::vector<Document>& rows, int ranks, std::size_t cases, Judge judge) {
-  EXPECT(rows.size() == static_cast<std::size_t>(ranks) * cases);
+std::optional<Document> whole(const Context& context, const Document& plan, std::size_t cases, Judge judge) {
+  const auto records = records_of(context, plan);
+  if (context.rank != 0) return std::nullopt;
+  const auto rows = rows_in(records);
+  EXPECT(rows.size() == static_cast<std::size_t>(context.size) * cases);
   for (const auto& row : rows) {
     int expected = 0;
     const auto cells = cells_of(row);
-    EXPECT(cells.size() == static_cast<std::size_t>(ranks - 1) && row.at("ranks").empty());
+    EXPECT(cells.size() == static_cast<std::size_t>(context.size - 1) && row.at("ranks").empty());
     for (const auto& cell : cells) {
       if (expected == row.at("rank").get<int>()) ++expected;
       EXPECT(cell.at("rank").get<int>() == expected++);
       judge(row, cell);
     }
   }
+  return records.front();
 }
 
 void every_pair_is_measured(const Context& context, const std::string& mode) {
   Document plan = plan_of(context.size, mode);
   plan["options"]["samples"] = true;
-  const auto records = records_of(context, plan);
-  if (context.rank != 0) return;
-  EXPECT(records.front().at("record") == "transport" && records.front().at("available").get<bool>());
-  whole(rows_in(records), context.size, 2, [&](const Document& row, const Document& cell) {
+  const auto first = whole(context, plan, 2, [&](const Document& row, const Document& cell) {
     EXPECT(row.at("mode") == mode);
     EXPECT(cell.at("status") == "ok" && cell.at("medians").get<double>() * row.at("unit_s").get<double>() > 0);
     EXPECT(cell.at("samples") == 1 && cell.at("samples_s").size() == 1 && cell.at("lows").is_null());
     EXPECT(cell.at("visits") == std::vector<int>{1});
     EXPECT(row.at("messages_verified").get<int>() >= context.size - 1);
   });
+  if (first) EXPECT(first->at("record") == "transport" && first->at("available").get<bool>());
 }
 
 void adaptive_cells_have_intervals(const Context& context, const std::string& mode) {
   Document plan = plan_of(context.size, mode);
   plan["sampling"] = {{"point_time_s", 0.02}};
   plan["options"]["direction"] = "bi";
-  const auto records = records_of(context, plan);
-  if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 2, [](const Document& row, const Document& cell) {
+  whole(context, plan, 2, [](const Document& row, const Document& cell) {
     EXPECT(cell.at("samples").get<int>() >= 6 && cell.at("samples_s").empty());
     EXPECT(cell.at("lows").get<std::uint64_t>() <= cell.at("medians").get<std::uint64_t>());
     EXPECT(cell.at("highs").get<std::uint64_t>() >= cell.at("medians").get<std::uint64_t>());
@@ -149,9 +150,7 @@ void adaptive_cells_have_intervals(const Context& context, const std::string& mo
 void wrong_data_fails_its_cell(const Context& context, const std::string& mode) {
   Document plan = plan_of(context.size, mode);
   plan["transports"] = {"host+flip", "host"};
-  const auto records = records_of(context, plan);
-  if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 4, [](const Document& row, const Document& cell) {
+  whole(context, plan, 4, [](const Document& row, const Document& cell) {
     const bool broken = row.at("transport") == "host+flip";
     EXPECT(cell.at("status") == (broken ? "failed" : "ok"));
     EXPECT(cell.at("medians").is_null() == broken && cell.at("mismatch").is_null() == !broken);
@@ -161,21 +160,17 @@ void wrong_data_fails_its_cell(const Context& context, const std::string& mode) 
 void what_is_unavailable_is_skipped(const Context& context, const std::string& mode) {
   Document plan = plan_of(context.size, mode);
   plan["excluded"] = {{"host", "a reason"}};
-  const auto records = records_of(context, plan);
-  if (context.rank != 0) return;
-  EXPECT(records.front().at("reason") == "a reason" && !records.front().at("available").get<bool>());
-  whole(rows_in(records), context.size, 2, [](const Document&, const Document& cell) {
+  const auto first = whole(context, plan, 2, [](const Document&, const Document& cell) {
     EXPECT(cell.at("status") == "skipped" && cell.at("reason") == "a reason");
   });
+  if (first) EXPECT(first->at("reason") == "a reason" && !first->at("available").get<bool>());
 }
 
 // A transport that one rank cannot open is skipped with that rank's reason; the others are measured.
 void what_cannot_be_opened_is_skipped(const Context& context, const std::string& mode) {
   Document plan = plan_of(context.size, mode);
   plan["transports"] = {"host+unopened", "host"};
-  const auto records = records_of(context, plan);
-  if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 4, [](const Document& row, const Document& cell) {
+  whole(context, plan, 4, [](const Document& row, const Document& cell) {
     EXPECT(cell.at("status") == (row.at("transport") == "host+unopened" ? "skipped" : "ok"));
   });
 }
@@ -183,10 +178,7 @@ void what_cannot_be_opened_is_skipped(const Context& context, const std::string&
 void a_budget_that_is_used_up_skips_the_rest(const Context& context, const std::string& mode) {
   Document plan = plan_of(context.size, mode);
   plan["budget_s"] = 1e-9;
-  const auto records = records_of(context, plan);
-  if (context.rank != 0) return;
-  whole(rows_in(records), context.size, 2,
-        [](const Document&, const Document& cell) { EXPECT(cell.at("status") == "skipped"); });
+  whole(context, plan, 2, [](const Document&, const Document& cell) { EXPECT(cell.at("status") == "skipped"); });
 }
 
 void chosen_pairs_are_repeated(const Context& context) {

@@ -251,7 +251,7 @@ typedef intptr_t Word;
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
 // What differs between binary interfaces.
-static struct {
+static struct abi {
   bool ints;                        // handles are ints
   int status_bytes, status_source;  // the tag follows the source
   Word ignore, in_place, world;
@@ -311,28 +311,14 @@ static void know_interface(void) {
   }
   if (symbol_of_mpi("ompi_mpi_comm_world") != NULL) {
     // The linker copies the object into the executable: the copy is the one that is used.
-    void* const world = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
-    abi.status_bytes = 24;
-    abi.in_place = 1;
-    abi.world = (Word)(world != NULL ? world : symbol_of_mpi("ompi_mpi_comm_world"));
-    abi.any_source = abi.any_tag = -1;
-    abi.nobody = -2;
+    void* const copy = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
+    const Word world = (Word)(copy != NULL ? copy : symbol_of_mpi("ompi_mpi_comm_world"));
+    abi = (struct abi){.status_bytes = 24, .in_place = 1, .world = world, .any_source = -1, .any_tag = -1, .nobody = -2};
   } else if (strncmp(file, "libmpi_abi", 10) == 0) {
-    abi.status_bytes = 32;
-    abi.in_place = 1;
-    abi.world = 0x101;
-    abi.any_source = -1;
-    abi.any_tag = -2;
-    abi.nobody = -3;
+    abi = (struct abi){.status_bytes = 32, .in_place = 1, .world = 0x101, .any_source = -1, .any_tag = -2, .nobody = -3};
   } else {  // MPICH and what has its interface
-    abi.ints = true;
-    abi.status_bytes = 20;
-    abi.status_source = 2;
-    abi.ignore = 1;
-    abi.in_place = -1;
-    abi.world = 0x44000000;
-    abi.any_source = -2;
-    abi.any_tag = abi.nobody = -1;
+    abi = (struct abi){.ints = true, .status_bytes = 20, .status_source = 2, .ignore = 1, .in_place = -1,
+                       .world = 0x44000000, .any_source = -2, .any_tag = -1, .nobody = -1};
   }
 }
 
@@ -711,6 +697,12 @@ static void describe_collective(struct event* e, const struct call* call) {
   }
 }
 
+// What is known of where a buffer is.
+static uint8_t place_flags(Word address, bool may_be_in_place, uint8_t device) {
+  if (address == abi.in_place && may_be_in_place) return IN_PLACE;
+  return address != 0 && on_device(address) ? device : 0;
+}
+
 // Notes the requests, and gives a place for statuses where the program wants none but a source must be known.
 static void look_at_requests(struct event* e, struct call* call) {
   const struct row* const row = call->row;
@@ -745,16 +737,12 @@ static void describe(struct event* e, struct call* call) {
   if (row->peer) e->peer = peer_of(ARGUMENT(peer), source);
   if (row->tag) e->tag = tag_of(ARGUMENT(tag));
   if (row->buffer) {
-    const Word address = ARGUMENT(buffer);
-    e->buffer = (uint64_t)address;
-    if (address == abi.in_place && row->buffer2) e->flags |= IN_PLACE;
-    else if (address != 0 && on_device(address)) e->flags |= DEVICE;
+    e->buffer = (uint64_t)ARGUMENT(buffer);
+    e->flags |= place_flags(ARGUMENT(buffer), row->buffer2 != 0, DEVICE);
   }
   if (row->buffer2 && row->buffer2 != row->buffer) {
-    const Word address = ARGUMENT(buffer2);
-    e->buffer2 = (uint64_t)address;
-    if (address == abi.in_place) e->flags |= IN_PLACE;
-    else if (address != 0 && on_device(address)) e->flags |= DEVICE2;
+    e->buffer2 = (uint64_t)ARGUMENT(buffer2);
+    e->flags |= place_flags(ARGUMENT(buffer2), true, DEVICE2);
   }
   if (row->kind == COLL || row->kind == ICOLL) {
     describe_collective(e, call);
@@ -980,6 +968,11 @@ static bool give_up(int error) {
   return false;
 }
 
+// What the file has after the names of the calls, in this order, and how many of each.
+#define PARTS(X)                                                                                              \
+  X(counts, CALL_COUNT) X(threads, THREADS) X(comms, MOST_COMMS) X(samples, h.most_samples) X(words, h.most_words) \
+  X(events, h.most_events)
+
 static bool open_file(void) {
   const char* const folder = getenv("VOLLEY_TRACE_FOLDER");
   const char* const number = getenv("VOLLEY_TRACE_EVENTS");
@@ -991,14 +984,10 @@ static bool open_file(void) {
   uint64_t names = 0;
   for (int i = 0; i < CALL_COUNT; ++i) names += strlen(rows[i].name) + 1;
   uint64_t at = PAGE;
-#define PLACE(field, bytes) (h.field = at, at += aligned(bytes))
-  PLACE(at_names, names);
-  PLACE(at_counts, CALL_COUNT * sizeof *counts);
-  PLACE(at_threads, THREADS * sizeof *threads);
-  PLACE(at_comms, MOST_COMMS * sizeof *comms);
-  PLACE(at_samples, h.most_samples * sizeof *samples);
-  PLACE(at_words, h.most_words * sizeof *words);
-  PLACE(at_events, h.most_events * sizeof *events);
+  h.at_names = at;
+  at += aligned(names);
+#define PLACE(name, number) h.at_##name = at, at += aligned((number) * sizeof *name);
+  PARTS(PLACE)
   h.at_partners = at;
   char host[64] = "";
   gethostname(host, sizeof host - 1);
@@ -1019,12 +1008,8 @@ static bool open_file(void) {
 #endif
   header = (struct header*)base;
   *header = h;
-  counts = (struct count*)(base + h.at_counts);
-  threads = (struct thread*)(base + h.at_threads);
-  comms = (struct comm*)(base + h.at_comms);
-  samples = (struct sample*)(base + h.at_samples);
-  words = (uint64_t*)(base + h.at_words);
-  events = (struct event*)(base + h.at_events);
+#define POINT(name, number) name = (void*)(base + h.at_##name);
+  PARTS(POINT)
   char* name = base + h.at_names;
   for (int i = 0; i < CALL_COUNT; ++i) name = stpcpy(name, rows[i].name) + 1;
   fill_header();

@@ -294,17 +294,6 @@ class Halos {
     progress();
   }
 
-  // Compares `bytes` bytes, of which the first is byte `offset` of the message.
-  static void compare_part(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
-                           Mismatch& wrong) {
-    for (std::size_t i = std::memcmp(found, expected, bytes) == 0 ? bytes : 0; i < bytes; ++i) {
-      if (found[i] == expected[i] || wrong.wrong_bytes++ > 0) continue;
-      wrong.offset_bytes = static_cast<std::int64_t>(offset + i);
-      wrong.expected = static_cast<std::uint8_t>(expected[i]);
-      wrong.found = static_cast<std::uint8_t>(found[i]);
-    }
-  }
-
   void compare_place(const Neighbour& neighbour, std::size_t place) {
     const View view = neighbour.view(place);
     std::vector<std::byte> sent;
@@ -320,7 +309,7 @@ class Halos {
       const int peer = neighbour.pair.peer();
       VOLLEY_MPI(MPI_Sendrecv(sent.data(), count, MPI_BYTE, peer, 0, expected.data(), count, MPI_BYTE, peer, 0,
                               neighbour.pair.control.get(), MPI_STATUS_IGNORE));
-      compare_part(received.data(), expected.data(), part, offset, mismatch);
+      compare_bytes(received.data(), expected.data(), part, offset, mismatch);
     }
     if (mismatch.wrong_bytes > 0) keep_first(neighbour, mismatch);
     ++compared_;

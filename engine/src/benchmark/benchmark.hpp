@@ -61,7 +61,7 @@ inline constexpr int largest_window = 1 << 20;
 // The options `window` and `direction` of several benchmarks.
 inline void read_window(PlanObject& options, Window& window) {
   options.integer("window", window.messages, 1, largest_window);
-  options.choice("direction", window.direction, {{"uni", Direction::uni}, {"bi", Direction::bi}});
+  options.choice("direction", window.direction, direction_names);
 }
 
 // --- the results of a series as JSON ---

@@ -10,19 +10,19 @@ namespace {
 struct Point {
   Collective collective;
   std::uint64_t size_bytes = 0;  // as asked for
-  std::string transport;
   std::unique_ptr<CollectiveVerifier> verifier;
   std::unique_ptr<Driver> driver;
 };
 
-class CollectiveBenchmark final : public Benchmark {
+class CollectiveBenchmark final : public SweepBenchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
+    collective_ = true;
     options.sizes("sizes_bytes", sizes_bytes_);
     std::vector<std::pair<std::string, Element>> elements;
     for (const auto& traits : element_traits) elements.emplace_back(traits.name, static_cast<Element>(elements.size()));
     options.choice("element", element_, elements);
-    options.choice("reduction", reduction_, {{"sum", Reduction::sum}, {"max", Reduction::max}});
+    options.choice("reduction", reduction_, reduction_names);
     operations_ = read_operations(options);
     check_ranks(options, plan, element_);
     read_cold_cache(options, plan, cold_caches_);
@@ -39,22 +39,14 @@ class CollectiveBenchmark final : public Benchmark {
     if (!two) options.complain("imbalance", "expected two lengths from 1 to " + std::to_string(most_imbalanced));
   }
 
-  Exit run(const Run& run) override {
-    RankGroup group = everyone(*run.context);
-    group.make_ring();
-    TransportSet transports(*run.context, group, run.plan, run.watchdog, find_transport, /*collectives*/ true,
-                            cold_caches_);
-    transports.open(sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_);
-    transports.write_records(run.records);
-    measure(run, group, transports);
-    transports.close();
-    return Exit::good;
-  }
-
  private:
   static constexpr int most_imbalanced = 1000;
 
-  void measure(const Run& run, const RankGroup& group, TransportSet& transports) const {
+  [[nodiscard]] std::vector<std::uint64_t> opened_sizes() const override {
+    return sizes_bytes_.empty() ? std::vector<std::uint64_t>{element_bytes} : sizes_bytes_;
+  }
+
+  void measure(const Run& run, const RankGroup& group, TransportSet& transports) override {
     Workload workload{.name = "operations", .messages = {1, 0}, .divisor = 1, .pass_counts = 4};  // all check
     if (in_place_) workload.max_counts = 1;
     GroupControl control(*run.context, group);
@@ -89,7 +81,6 @@ class CollectiveBenchmark final : public Benchmark {
         point.collective.in_place = in_place_;
         if (point.collective.traits().own_counts) std::ranges::copy(imbalance_, point.collective.imbalance.begin());
         point.size_bytes = bytes;
-        point.transport = candidate.entry->name;
         all.push_back(series_of(point, candidate, transports, run.plan));
         all.back().fresh = first;
       }
@@ -106,7 +97,7 @@ class CollectiveBenchmark final : public Benchmark {
   Series series_of(Point& point, const Candidate& candidate, const TransportSet& transports, const Plan& plan) const {
     const std::uint64_t bytes = point.collective.whole(point.size_bytes);
     Series series = transports.series(candidate, bytes, plan.verify);
-    series.name = point.transport + " (" + name_of(point.collective.operation) + ")";
+    series.variant = std::string(" (") + name_of(point.collective.operation) + ")";
     point.driver = candidate.transport->collectives()->driver(point.collective);
     series.driver = point.driver.get();
     if (point.collective.operation == Operation::barrier) {
@@ -136,24 +127,27 @@ class CollectiveBenchmark final : public Benchmark {
 
   Json record(const Point& point, const Series& series, const RankGroup& group, double clock_error_s) const {
     const std::uint64_t counts = series.sampled();
-    Json own = {{"transport", point.transport},        {"operation", name_of(point.collective.operation)},
-                {"element", name_of(element_)},        {"reduction", reduction_ == Reduction::sum ? "sum" : "max"},
-                {"size_bytes", point.size_bytes},      {"data_bytes", point.collective.whole(point.size_bytes)},
-                {"operation_s", series.first_samples}, {"rank_operation_s", series.mean_samples},
-                {"operations_per_sample", counts},     {"cold_operation_s", or_null(series.cold_s)},
-                {"entry_skew_s", series.entry_skew_s}, {"clock_error_s", clock_error_s}};
+    Json own = {{"operation", name_of(point.collective.operation)},
+                {"element", name_of(element_)},
+                {"reduction", name_of(reduction_)},
+                {"size_bytes", point.size_bytes},
+                {"data_bytes", point.collective.whole(point.size_bytes)},
+                {"operation_s", series.first_samples},
+                {"rank_operation_s", series.mean_samples},
+                {"operations_per_sample", counts},
+                {"cold_operation_s", or_null(series.cold_s)},
+                {"entry_skew_s", series.entry_skew_s},
+                {"clock_error_s", clock_error_s}};
     if (series.mismatch) own["reason"] = failure_of(point, series.mismatch->rank, group);
     return point_record("collective", group.ranks, series, own);
   }
 
   std::vector<Operation> operations_;
-  std::vector<std::uint64_t> sizes_bytes_;
   Element element_ = Element::float32;
   Reduction reduction_ = Reduction::sum;
   int root_ = 0;
   bool in_place_ = false;
   std::vector<int> imbalance_;
-  bool cold_caches_ = false;
 };
 
 }  // namespace

@@ -206,7 +206,6 @@ class ActivePair final : public Driver {
 };
 
 struct PairsPoint {
-  std::string transport;
   int pairs = 0;
   std::unique_ptr<Driver> pattern;  // none: the transport's own
   std::unique_ptr<ActivePair> driver;
@@ -217,11 +216,7 @@ class MessageRateBenchmark final : public Benchmark {
   void read(PlanObject& options, const Plan& plan) override {
     options.some_sizes("sizes_bytes", sizes_bytes_);
     options.integer("window", window_.messages, 1, largest_window);
-    options.choice("pattern", traffic_.pattern,
-                   {{"pairs", Pattern::pairs},
-                    {"fan-in", Pattern::fan_in},
-                    {"fan-out", Pattern::fan_out},
-                    {"ring", Pattern::ring}});
+    options.choice("pattern", traffic_.pattern, std::array{"pairs", "fan-in", "fan-out", "ring"});
     traffic_.ranks = plan.world_size;
     options.integers("pairs", pairs_, "a number of pairs", 1);
     if (pairs_.empty()) options.complain("pairs", "expected at least one number of pairs");
@@ -281,7 +276,7 @@ class MessageRateBenchmark final : public Benchmark {
       for (auto& candidate : transports.candidates()) {
         if (!candidate.listed) continue;
         for (const int pairs : pairs_) {
-          points.push_back({.transport = candidate.entry->name, .pairs = pairs, .pattern = {}, .driver = {}});
+          points.push_back({.pairs = pairs, .pattern = {}, .driver = {}});
           if (traffic_.pattern != Pattern::pairs) {
             points.back().pattern = pattern_driver(candidate, transports, pairs, group);
           }
@@ -314,7 +309,7 @@ class MessageRateBenchmark final : public Benchmark {
   Series series_of(PairsPoint& point, const Candidate& candidate, const TransportSet& transports, std::uint64_t bytes,
                    const RankGroup& all, PairsControl& control, const Plan& plan) const {
     Series series = transports.series(candidate, bytes, plan.verify, window_);
-    series.name = point.transport + " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
+    series.variant = " (" + std::to_string(point.pairs) + (point.pairs == 1 ? " pair)" : " pairs)");
     series.skipped = agreed_reason(all, series.skipped);
     VOLLEY_MPI(MPI_Allreduce(MPI_IN_PLACE, &series.buffer_bytes, 1, MPI_UINT64_T, MPI_MIN, all.control.get()));
     Driver& messages = point.pattern ? *point.pattern : *candidate.transport->messages();
@@ -331,8 +326,7 @@ class MessageRateBenchmark final : public Benchmark {
     series.messages_timed *= static_cast<std::uint64_t>(point.pairs);
     if (!traffic_.share_a_pass()) series.messages_verified *= static_cast<std::uint64_t>(point.pairs);
     return point_record("message_rate", traffic_.ranks_of(point.pairs), series,
-                        {{"transport", point.transport},
-                         {"pairs", point.pairs},
+                        {{"pairs", point.pairs},
                          {"window", window_.messages},
                          {"window_s", series.first_samples},
                          {"sender_window_s", series.mean_samples},

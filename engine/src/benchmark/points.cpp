@@ -7,12 +7,12 @@
 namespace volley {
 namespace {
 
-class PointBenchmark final : public PairBenchmark {
+class PointBenchmark final : public SweepBenchmark {
  public:
   explicit PointBenchmark(bool windows) : windows_(windows) {}
 
   void read(PlanObject& options, const Plan& plan) override {
-    PairBenchmark::read(options, plan);
+    SweepBenchmark::read(options, plan);
     options.boolean("fresh_buffers", fresh_buffers_);
     read_cold_cache(options, plan, cold_caches_);
     if (windows_) read_window(options, window_);

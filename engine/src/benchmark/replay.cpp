@@ -331,20 +331,11 @@ class Player {
     Memory& memory = step.collective ? *place(side).scratch : *place(side).memory;
     memory.copy(arrived_.data(), step.collective ? both(step).recv : at(side), right.size());
     ++checked_;
-    if (arrived_ == right) return;
-    if (wrong_.empty()) first_wrong_ = {step.name, mismatch(right)};
+    Mismatch mismatch{.rank = rank_};
+    compare_bytes(arrived_.data(), right.data(), right.size(), 0, mismatch);
+    if (mismatch.wrong_bytes == 0) return;
+    if (wrong_.empty()) first_wrong_ = {step.name, mismatch};
     wrong_.append(reinterpret_cast<const char*>(&side.seed), sizeof side.seed);
-  }
-  [[nodiscard]] Mismatch mismatch(const std::vector<std::byte>& right) const {
-    const auto is_wrong = [&](std::size_t i) { return arrived_[i] != right[i]; };
-    std::size_t first = 0;
-    while (!is_wrong(first)) ++first;
-    Mismatch found{.rank = rank_,
-                   .offset_bytes = static_cast<std::int64_t>(first),
-                   .expected = std::to_integer<std::uint8_t>(right[first]),
-                   .found = std::to_integer<std::uint8_t>(arrived_[first])};
-    for (std::size_t i = first; i < right.size(); ++i) found.wrong_bytes += is_wrong(i) ? 1 : 0;
-    return found;
   }
   static Contents words_of(const ReplaySide& side) { return Contents(mixed(static_cast<std::uint64_t>(side.seed))); }
 

@@ -19,6 +19,21 @@ std::uint64_t capacity_for(const std::vector<std::uint64_t>& sizes, std::uint64_
   return std::max(largest, std::min(of_pass, share_bytes / 8));
 }
 
+// Where Linux does not say how large caches are.
+constexpr std::uint64_t least_cache_bytes = std::uint64_t{32} << 20;
+
+// Why caches cannot be cold for its messages; empty if they can.
+std::string keeps_warm(const TransportEntry& entry, const Transport& transport) {
+  if (entry.memory == MemoryKind::device) return "--cold-cache is about messages in host memory";
+  const std::string why = transport.keeps_place();
+  return why.empty() ? "" : "--cold-cache gives each message another place, and " + why;
+}
+
+std::string lacks(std::uint64_t needed, MemoryKind kind, std::uint64_t free) {
+  return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
+         " is free for it";
+}
+
 }  // namespace
 
 Json transport_record(const TransportEntry& entry, const std::string& reason, const Json& facts) {
@@ -49,7 +64,7 @@ TransportSet::TransportSet(const Context& context, const RankGroup& group, const
   }
   const Binding wide(cpus_.libraries);
   for (const auto& name : plan.transports) {
-    tell_watchdog("checking", name);
+    watchdog_.enter("checking transport " + name + ", " + group.name);
     const TransportEntry* entry = find(name);
     const bool lacks = entry->make == nullptr || (collectives && entry->collectives.empty());
     auto transport = lacks ? nullptr : entry->make();
@@ -175,14 +190,8 @@ void TransportSet::write_records(Records& records) {
   }
 }
 
-std::string TransportSet::keeps_warm(const TransportEntry& entry, const Transport& transport) {
-  if (entry.memory == MemoryKind::device) return "--cold-cache is about messages in host memory";
-  const std::string why = transport.keeps_place();
-  return why.empty() ? "" : "--cold-cache gives each message another place, and " + why;
-}
-
 void TransportSet::open(Candidate& candidate) {
-  tell_watchdog("opening", candidate.entry->name);
+  watchdog_.enter("opening transport " + candidate.entry->name + ", " + group_.name);
   const auto begun = Clock::now();
   const Binding wide(cpus_.libraries);
   const std::string problem = problem_of([&] {
@@ -197,15 +206,6 @@ void TransportSet::open(Candidate& candidate) {
   if (candidate.open) return;
   candidate.transport->close();
   candidate.transport = candidate.entry->make();
-}
-
-std::string TransportSet::lacks(std::uint64_t needed, MemoryKind kind, std::uint64_t free) {
-  return "needs " + in_gib(needed) + " of " + name_of(kind) + " memory on each rank, " + in_gib(free) +
-         " is free for it";
-}
-
-void TransportSet::tell_watchdog(const std::string& step, const std::string& transport) {
-  watchdog_.enter(step + " transport " + transport + ", " + group_.name);
 }
 
 std::uint64_t TransportSet::host_memory_left(const Candidate& candidate, std::uint64_t bytes,
@@ -233,14 +233,14 @@ double time_left_s(const RankGroup& group, const Plan& plan, const Records& reco
   return mpi::broadcast_value(budget_left_s(plan, records), 0, group.control.get());
 }
 
-void PairBenchmark::read(PlanObject& options, const Plan& plan) {
+void SweepBenchmark::read(PlanObject& options, const Plan& plan) {
   options.some_sizes("sizes_bytes", sizes_bytes_, least_bytes());
   if (collective_ || plan.world_size == 2) return;
   options.complain_of_plan(
       "world_size", "`" + plan.benchmark + "` is between exactly 2 ranks, found " + std::to_string(plan.world_size));
 }
 
-Exit PairBenchmark::run(const Run& run) {
+Exit SweepBenchmark::run(const Run& run) {
   auto group = collective_ ? everyone(*run.context) : make_group(*run.context, {0, 1});
   if (!group) return Exit::good;  // this rank takes no part
   if (collective_) group->make_ring();

@@ -73,18 +73,7 @@ class TransportSet {
   void write_records(Records& records);
 
  private:
-  // Where Linux does not say how large caches are.
-  static constexpr std::uint64_t least_cache_bytes = std::uint64_t{32} << 20;
-
-  // Why caches cannot be cold for its messages; empty if they can.
-  static std::string keeps_warm(const TransportEntry& entry, const Transport& transport);
-
   void open(Candidate& candidate);
-
-  static std::string lacks(std::uint64_t needed, MemoryKind kind, std::uint64_t free);
-
-  // e.g. "opening transport host, pair 0-1".
-  void tell_watchdog(const std::string& step, const std::string& transport);
 
   // The host memory that message buffers and the transports before this one leave: all of them take turns at a size.
   [[nodiscard]] std::uint64_t host_memory_left(const Candidate& candidate, std::uint64_t bytes,
@@ -111,7 +100,7 @@ class TransportSet {
 
 // A benchmark of messages of several sizes between two ranks; or of collectives among all, if `collective_` is set when
 // the plan is read.
-class PairBenchmark : public Benchmark {
+class SweepBenchmark : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override;
 

@@ -44,7 +44,7 @@ class Batches : Measuring {
   [[nodiscard]] const Elapsed& latest() const { return latest_; }
 
   void enter(const Series& series) {
-    watchdog_.enter("transport " + series.name + ", " + control_.name() + ", " + std::to_string(series.view.bytes) +
+    watchdog_.enter("transport " + series.title() + ", " + control_.name() + ", " + std::to_string(series.view.bytes) +
                     " B, " + workload_.name);
     expect_writing(series.view.bytes);
   }

@@ -23,13 +23,13 @@ class Forecast : Measuring {
     double cold_s;     // until its end; only fresh buffers have one: NCCL connects in it, for a second
   };
   [[nodiscard]] const Last* last(const Series& series) const {
-    const auto found = last_.find(series.name);
+    const auto found = last_.find(series.title());
     return found == last_.end() ? nullptr : &found->second;
   }
   void remember(const Series& series) {
     if (series.count == 0 || series.view.bytes == 0) return;  // an empty message says nothing of longer ones
     const double again_s = series.elapsed_s - series.cold_elapsed_s - series.long_pass_s;
-    last_[series.name] = {series.view.bytes, series.count, series.count_s, again_s, series.cold_elapsed_s};
+    last_[series.title()] = {series.view.bytes, series.count, series.count_s, again_s, series.cold_elapsed_s};
   }
 
   // Skips every series whose fewest exchanges exceed its part of the plan's time for a message size.

@@ -11,7 +11,8 @@ namespace volley {
 
 // What is to be measured.
 struct SeriesRequest {
-  std::string name;  // a series may reuse the calibration of an earlier series with the same name
+  std::string name;     // of the transport, or of a cell
+  std::string variant;  // what else tells it from other series, e.g. the operation
   Driver* driver = nullptr;
   Verifier* verifier = nullptr;  // writes and checks the messages; null where they have no contents
   bool verify = true;            // otherwise the verifier only fills the send buffer, once
@@ -61,6 +62,8 @@ struct SeriesProgress {
 };
 
 struct Series : SeriesRequest, SeriesResult, SeriesProgress {
+  // A series may reuse the calibration of an earlier one with the same title.
+  [[nodiscard]] std::string title() const { return name + variant; }
   [[nodiscard]] bool verified() const { return verifier != nullptr && verify; }
   [[nodiscard]] bool failed() const { return mismatch || !did_not_wait.empty(); }
   [[nodiscard]] bool open() const { return skipped.empty() && ended_by == EndedBy::open; }

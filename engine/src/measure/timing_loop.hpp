@@ -1,6 +1,7 @@
 // THE timing loop, and what it times. Every measurement by the host goes through `timed_span`.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -46,7 +47,10 @@ template <class Body>
 
 enum class Direction { uni, bi };
 
-[[nodiscard]] inline const char* name_of(Direction direction) { return direction == Direction::bi ? "bi" : "uni"; }
+inline constexpr std::array direction_names{"uni", "bi"};
+[[nodiscard]] inline const char* name_of(Direction direction) {
+  return direction_names[static_cast<std::size_t>(direction)];
+}
 
 // Messages in flight at once before one acknowledgement, one way or both.
 struct Window {

@@ -123,4 +123,14 @@ WrongBytes compare_words(const std::byte* at, std::size_t bytes, const Words& wo
   return std::visit([&](const auto& generator) { return compare(at, bytes, generator); }, words);
 }
 
+void compare_bytes(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
+                   Mismatch& wrong) {
+  for (std::size_t i = std::memcmp(found, expected, bytes) == 0 ? bytes : 0; i < bytes; ++i) {
+    if (found[i] == expected[i] || wrong.wrong_bytes++ > 0) continue;
+    wrong.offset_bytes = static_cast<std::int64_t>(offset + i);
+    wrong.expected = static_cast<std::uint8_t>(expected[i]);
+    wrong.found = static_cast<std::uint8_t>(found[i]);
+  }
+}
+
 }  // namespace volley

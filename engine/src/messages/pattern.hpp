@@ -269,4 +269,9 @@ struct WrongBytes {
 void write_words(std::byte* at, std::size_t bytes, const Words& words);
 [[nodiscard]] WrongBytes compare_words(const std::byte* at, std::size_t bytes, const Words& words);
 
+// The same where what is expected lies in memory, of bytes of which the first is byte `offset` of the message: adds the
+// wrong ones to `wrong`.
+void compare_bytes(const std::byte* found, const std::byte* expected, std::size_t bytes, std::size_t offset,
+                   Mismatch& wrong);
+
 }  // namespace volley

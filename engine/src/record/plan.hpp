@@ -87,6 +87,11 @@ class PlanObject {
     for (const auto& [name, meant] : choices) names.push_back(name);
     if (const auto found = one_of(key, names)) target = choices[*found].second;
   }
+  // The same of an enumeration, with its names in their order.
+  template <class Meaning, std::size_t count>
+  void choice(const char* key, Meaning& target, const std::array<const char*, count>& names) {
+    if (const auto found = one_of(key, {names.begin(), names.end()})) target = static_cast<Meaning>(*found);
+  }
 
   // Lists; `fitting` describes an item.
   void names(const char* key, std::vector<std::string>& target, const char* fitting);

@@ -73,6 +73,10 @@ inline constexpr std::array<ElementTraits, 5> element_traits{
 [[nodiscard]] inline const char* name_of(Element element) { return traits_of(element).name; }
 
 enum class Reduction { sum, max };
+inline constexpr std::array reduction_names{"sum", "max"};
+[[nodiscard]] inline const char* name_of(Reduction reduction) {
+  return reduction_names[static_cast<std::size_t>(reduction)];
+}
 
 // An operation as one rank takes part in it. `bytes` below is the size of the larger of a rank's two buffers, as
 // nccl-tests counts it: what it sends of a broadcast, a reduce, an allreduce, a reduce-scatter, a scan and a scatter,
@@ -283,56 +287,35 @@ struct MpiCollectiveForm {
     const auto& [operation, comm, root, is_root, type, reduction, count, counts, starts, arriving, arriving_starts,
                  types, long_starts, long_arriving_starts, in_place] = call;
     const void* const from = in_place ? MPI_IN_PLACE : sent;
+#define VOLLEY_CASE(name, ...) \
+  case Operation::name: return VOLLEY_MPI(name(__VA_ARGS__ __VA_OPT__(, ) comm, more...))
     switch (operation) {
-      case Operation::barrier: VOLLEY_MPI(barrier(comm, more...)); break;
-      case Operation::broadcast:
-        VOLLEY_MPI(broadcast(is_root ? const_cast<void*>(from) : to, count, type, root, comm, more...));
-        break;
-      case Operation::reduce: VOLLEY_MPI(reduce(from, to, count, type, reduction, root, comm, more...)); break;
-      case Operation::allreduce: VOLLEY_MPI(allreduce(from, to, count, type, reduction, comm, more...)); break;
-      case Operation::reduce_scatter:
-        VOLLEY_MPI(reduce_scatter(from, to, count, type, reduction, comm, more...));
-        break;
-      case Operation::scan: VOLLEY_MPI(scan(from, to, count, type, reduction, comm, more...)); break;
-      case Operation::allgather: VOLLEY_MPI(allgather(from, count, type, to, count, type, comm, more...)); break;
-      case Operation::all_to_all: VOLLEY_MPI(all_to_all(from, count, type, to, count, type, comm, more...)); break;
-      case Operation::gather: VOLLEY_MPI(gather(from, count, type, to, count, type, root, comm, more...)); break;
-      case Operation::scatter: VOLLEY_MPI(scatter(from, count, type, to, count, type, root, comm, more...)); break;
-      case Operation::allgatherv:
-        VOLLEY_MPI(allgatherv(from, count, type, to, counts.data(), starts.data(), type, comm, more...));
-        break;
-      case Operation::all_to_allv:
-        VOLLEY_MPI(all_to_allv(from, counts.data(), starts.data(), type, to, arriving.data(), arriving_starts.data(),
-                               type, comm, more...));
-        break;
-      case Operation::all_to_allw:
-        VOLLEY_MPI(all_to_allw(from, counts.data(), starts.data(), types.data(), to, arriving.data(),
-                               arriving_starts.data(), types.data(), comm, more...));
-        break;
-      case Operation::gatherv:
-        VOLLEY_MPI(gatherv(from, count, type, to, counts.data(), starts.data(), type, root, comm, more...));
-        break;
-      case Operation::scatterv:
-        VOLLEY_MPI(scatterv(from, counts.data(), starts.data(), type, to, count, type, root, comm, more...));
-        break;
-      case Operation::neighbor_allgather:
-        VOLLEY_MPI(neighbor_allgather(from, count, type, to, count, type, comm, more...));
-        break;
-      case Operation::neighbor_all_to_all:
-        VOLLEY_MPI(neighbor_all_to_all(from, count, type, to, count, type, comm, more...));
-        break;
-      case Operation::neighbor_allgatherv:
-        VOLLEY_MPI(neighbor_allgatherv(from, count, type, to, counts.data(), starts.data(), type, comm, more...));
-        break;
-      case Operation::neighbor_all_to_allv:
-        VOLLEY_MPI(neighbor_all_to_allv(from, counts.data(), starts.data(), type, to, arriving.data(),
-                                        arriving_starts.data(), type, comm, more...));
-        break;
-      case Operation::neighbor_all_to_allw:
-        VOLLEY_MPI(neighbor_all_to_allw(from, counts.data(), long_starts.data(), types.data(), to, arriving.data(),
-                                        long_arriving_starts.data(), types.data(), comm, more...));
-        break;
+      VOLLEY_CASE(barrier);
+      VOLLEY_CASE(broadcast, is_root ? const_cast<void*>(from) : to, count, type, root);
+      VOLLEY_CASE(reduce, from, to, count, type, reduction, root);
+      VOLLEY_CASE(allreduce, from, to, count, type, reduction);
+      VOLLEY_CASE(reduce_scatter, from, to, count, type, reduction);
+      VOLLEY_CASE(scan, from, to, count, type, reduction);
+      VOLLEY_CASE(allgather, from, count, type, to, count, type);
+      VOLLEY_CASE(all_to_all, from, count, type, to, count, type);
+      VOLLEY_CASE(gather, from, count, type, to, count, type, root);
+      VOLLEY_CASE(scatter, from, count, type, to, count, type, root);
+      VOLLEY_CASE(allgatherv, from, count, type, to, counts.data(), starts.data(), type);
+      VOLLEY_CASE(all_to_allv, from, counts.data(), starts.data(), type, to, arriving.data(), arriving_starts.data(),
+                  type);
+      VOLLEY_CASE(all_to_allw, from, counts.data(), starts.data(), types.data(), to, arriving.data(),
+                  arriving_starts.data(), types.data());
+      VOLLEY_CASE(gatherv, from, count, type, to, counts.data(), starts.data(), type, root);
+      VOLLEY_CASE(scatterv, from, counts.data(), starts.data(), type, to, count, type, root);
+      VOLLEY_CASE(neighbor_allgather, from, count, type, to, count, type);
+      VOLLEY_CASE(neighbor_all_to_all, from, count, type, to, count, type);
+      VOLLEY_CASE(neighbor_allgatherv, from, count, type, to, counts.data(), starts.data(), type);
+      VOLLEY_CASE(neighbor_all_to_allv, from, counts.data(), starts.data(), type, to, arriving.data(),
+                  arriving_starts.data(), type);
+      VOLLEY_CASE(neighbor_all_to_allw, from, counts.data(), long_starts.data(), types.data(), to, arriving.data(),
+                  long_arriving_starts.data(), types.data());
     }
+#undef VOLLEY_CASE
   }
 };
 

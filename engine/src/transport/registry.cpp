@@ -36,43 +36,49 @@ using enum ThroughMpi;
 using enum Tier;
 using enum MemoryKind;
 
+// In which memory MPI has the messages of a transport.
+struct MpiMemory {
+  ThroughMpi mpi;
+  MemoryKind memory;
+  const char* words;
+};
+constexpr MpiMemory in_host{yes, host, ", host memory"}, on_device{on_device_pointers, device, ", on device pointers"};
+
+// One of MPI that few ask for.
+TransportEntry extra_of(const MpiMemory& where, const char* name, const std::string& moves, TransportMaker* make,
+                        const std::string& collectives = "", bool halos = false) {
+  const std::string also = collectives.empty() ? "" : collectives + where.words;
+  return {name, moves + where.words, where.mpi, where.memory, extra, halos, make, "", also};
+}
+
 // name, what moves the bytes, through MPI?, memory, whose runs have it, halos?, maker, why there may be none, what
 // moves the bytes of collectives
 const TransportEntry entries[] = {
     {"host", "MPI, host memory", yes, host, usual, true, make_mpi, "", "MPI, host memory"},
-    {"host/nonblocking", "MPI_Isend, MPI_Irecv and MPI_Wait, host memory", yes, host, extra, false, make_nonblocking,
-     "", "MPI's non-blocking collectives and MPI_Wait, host memory"},
-    {"host/persistent", "MPI's persistent requests, host memory", yes, host, extra, false, make_persistent, "",
-     "MPI's persistent collectives, host memory"},
-    {"host/partitioned", "MPI's partitioned messages, 8 parts, host memory", yes, host, extra, false, make_partitioned},
-    {"host/vector", "MPI_Type_vector: doubles 64 bytes apart, host memory", yes, host, extra, true, make_vector},
-    {"host/vector/packed", "doubles 64 bytes apart, copied to a buffer for MPI, host memory", yes, host, extra, false,
-     make_vector_packed},
-    {"host/threads/2", "MPI, called by 2 threads of each rank at once, host memory", yes, host, extra, false,
-     make_two_threads},
-    {"host/threads/4", "MPI, called by 4 threads of each rank at once, host memory", yes, host, extra, false,
-     make_four_threads},
-    {"host/threads/8", "MPI, called by 8 threads of each rank at once, host memory", yes, host, extra, false,
-     make_eight_threads},
-    {"host/put", "MPI_Put and MPI_Win_flush, host memory", yes, host, extra, false, make_put},
-    {"host/put/blocking", "MPI_Put, one message after the other, host memory", yes, host, extra, false,
-     make_put_blocking},
-    {"host/put/fence", "MPI_Put and MPI_Win_fence, host memory", yes, host, extra, false, make_put_fence},
-    {"host/put/pscw", "MPI_Put, MPI_Win_post, start, complete and wait, host memory", yes, host, extra, false,
-     make_put_pscw},
-    {"host/put/accumulate", "MPI_Accumulate that replaces, one message after the other, host memory", yes, host, extra,
-     false, make_accumulate},
-    {"host/get", "MPI_Get and MPI_Win_flush, host memory", yes, host, extra, false, make_get},
-    {"host/get/blocking", "MPI_Get, one message after the other, host memory", yes, host, extra, false,
-     make_get_blocking},
-    {"host/get/pscw", "MPI_Get, MPI_Win_post, start, complete and wait, host memory", yes, host, extra, false,
-     make_get_pscw},
-    {"host/get/accumulate", "MPI_Get_accumulate without a change, one message after the other, host memory", yes, host,
-     extra, false, make_get_accumulate},
-    {"host/get/fetch-and-op", "MPI_Fetch_and_op of 8 bytes, one message after the other, host memory", yes, host, extra,
-     false, make_fetch_and_op},
-    {"host/get/compare-and-swap", "MPI_Compare_and_swap of 8 bytes, one message after the other, host memory", yes,
-     host, extra, false, make_compare_and_swap},
+    extra_of(in_host, "host/nonblocking", "MPI_Isend, MPI_Irecv and MPI_Wait", make_nonblocking,
+             "MPI's non-blocking collectives and MPI_Wait"),
+    extra_of(in_host, "host/persistent", "MPI's persistent requests", make_persistent, "MPI's persistent collectives"),
+    extra_of(in_host, "host/partitioned", "MPI's partitioned messages, 8 parts", make_partitioned),
+    extra_of(in_host, "host/vector", "MPI_Type_vector: doubles 64 bytes apart", make_vector, "", /*halos*/ true),
+    extra_of(in_host, "host/vector/packed", "doubles 64 bytes apart, copied to a buffer for MPI", make_vector_packed),
+    extra_of(in_host, "host/threads/2", "MPI, called by 2 threads of each rank at once", make_two_threads),
+    extra_of(in_host, "host/threads/4", "MPI, called by 4 threads of each rank at once", make_four_threads),
+    extra_of(in_host, "host/threads/8", "MPI, called by 8 threads of each rank at once", make_eight_threads),
+    extra_of(in_host, "host/put", "MPI_Put and MPI_Win_flush", make_put),
+    extra_of(in_host, "host/put/blocking", "MPI_Put, one message after the other", make_put_blocking),
+    extra_of(in_host, "host/put/fence", "MPI_Put and MPI_Win_fence", make_put_fence),
+    extra_of(in_host, "host/put/pscw", "MPI_Put, MPI_Win_post, start, complete and wait", make_put_pscw),
+    extra_of(in_host, "host/put/accumulate", "MPI_Accumulate that replaces, one message after the other",
+             make_accumulate),
+    extra_of(in_host, "host/get", "MPI_Get and MPI_Win_flush", make_get),
+    extra_of(in_host, "host/get/blocking", "MPI_Get, one message after the other", make_get_blocking),
+    extra_of(in_host, "host/get/pscw", "MPI_Get, MPI_Win_post, start, complete and wait", make_get_pscw),
+    extra_of(in_host, "host/get/accumulate", "MPI_Get_accumulate without a change, one message after the other",
+             make_get_accumulate),
+    extra_of(in_host, "host/get/fetch-and-op", "MPI_Fetch_and_op of 8 bytes, one message after the other",
+             make_fetch_and_op),
+    extra_of(in_host, "host/get/compare-and-swap", "MPI_Compare_and_swap of 8 bytes, one message after the other",
+             make_compare_and_swap),
     {"staged/pageable", "GPU - host - MPI - host - GPU, pageable memory, whole messages", yes, device, usual, true,
      WITH_CUDA(make_staged_pageable)},
     {"staged/pinned", "GPU - host - MPI - host - GPU, pinned memory, whole messages", yes, device, usual, true,
@@ -83,20 +89,16 @@ const TransportEntry entries[] = {
      WITH_CUDA(make_staged_shared)},
     {"aware", "MPI on device pointers, CUDA-aware", on_device_pointers, device, usual, true, make_mpi, "",
      "MPI on device pointers, CUDA-aware"},
-    {"aware/nonblocking", "MPI_Isend, MPI_Irecv and MPI_Wait on device pointers", on_device_pointers, device, extra,
-     false, make_nonblocking, "", "MPI's non-blocking collectives and MPI_Wait on device pointers"},
-    {"aware/persistent", "MPI's persistent requests on device pointers", on_device_pointers, device, extra, false,
-     make_persistent, "", "MPI's persistent collectives on device pointers"},
-    {"aware/vector", "MPI_Type_vector: doubles 64 bytes apart, on device pointers", on_device_pointers, device, extra,
-     false, make_vector},
-    {"aware/put", "MPI_Put and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_put},
-    {"aware/put/blocking", "MPI_Put, one message after the other, on device pointers", on_device_pointers, device,
-     extra, false, make_put_blocking},
-    {"aware/put/fence", "MPI_Put and MPI_Win_fence on device pointers", on_device_pointers, device, extra, false,
-     make_put_fence},
-    {"aware/get", "MPI_Get and MPI_Win_flush on device pointers", on_device_pointers, device, extra, false, make_get},
-    {"aware/get/blocking", "MPI_Get, one message after the other, on device pointers", on_device_pointers, device,
-     extra, false, make_get_blocking},
+    extra_of(on_device, "aware/nonblocking", "MPI_Isend, MPI_Irecv and MPI_Wait", make_nonblocking,
+             "MPI's non-blocking collectives and MPI_Wait"),
+    extra_of(on_device, "aware/persistent", "MPI's persistent requests", make_persistent,
+             "MPI's persistent collectives"),
+    extra_of(on_device, "aware/vector", "MPI_Type_vector: doubles 64 bytes apart", make_vector),
+    extra_of(on_device, "aware/put", "MPI_Put and MPI_Win_flush", make_put),
+    extra_of(on_device, "aware/put/blocking", "MPI_Put, one message after the other", make_put_blocking),
+    extra_of(on_device, "aware/put/fence", "MPI_Put and MPI_Win_fence", make_put_fence),
+    extra_of(on_device, "aware/get", "MPI_Get and MPI_Win_flush", make_get),
+    extra_of(on_device, "aware/get/blocking", "MPI_Get, one message after the other", make_get_blocking),
     {"peer", "copy engine over CUDA IPC", no, device, usual, true, WITH_CUDA(make_peer)},
     {"device", "GPU kernels store into peer memory", no, device, usual, true, WITH_CUDA(make_device)},
     {"device/word", "GPU threads store 8 bytes and a flag into peer memory", no, device, usual, false,

@@ -60,7 +60,7 @@ struct Subject {
   [[nodiscard]] HaloExchange& moved() const { return operation ? *operation : *candidate->transport->halo(); }
 };
 
-class Overlap final : public PairBenchmark {
+class Overlap final : public SweepBenchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
     operations_ = read_operations(options);
@@ -68,7 +68,7 @@ class Overlap final : public PairBenchmark {
     if (collective_) check_ranks(options, plan, Element::float32);
     if (std::ranges::count(operations_, Operation::barrier) > 0)
       options.complain("operations", "a barrier moves no data");
-    PairBenchmark::read(options, plan);
+    SweepBenchmark::read(options, plan);
     options.names("computations", computations_, "`memory` or `arithmetic`",
                   {name_of(Limit::memory), name_of(Limit::arithmetic)});
     if (computations_.empty()) options.complain("computations", "expected at least one computation");
@@ -142,7 +142,7 @@ class Overlap final : public PairBenchmark {
     const std::uint64_t whole = subject.collective ? subject.collective->whole(bytes) : bytes;
     Series series = transports.series(candidate, whole, run.plan.verify, workload(collective_).window);
     if (!subject.collective) return series;
-    series.name += std::string(" (") + name_of(subject.collective->operation) + ")";
+    series.variant = std::string(" (") + name_of(subject.collective->operation) + ")";
     const std::string refused = refused_operation(run.plan, *subject.collective, whole, *candidate.entry);
     if (!refused.empty()) series.skipped = refused;
     subject.verifier = std::make_unique<CollectiveVerifier>(*subject.collective, whole, transports.memory(candidate));
@@ -169,7 +169,7 @@ class Overlap final : public PairBenchmark {
       const auto& samples = exchanges[i].first_samples;
       const double exchange_s = control.shared(control.leads() ? std::ranges::min(samples) : 0.0);
       for (auto& each : subjects[i].cases) {
-        run.watchdog.enter("finding the length of the computation beside " + exchanges[i].name);
+        run.watchdog.enter("finding the length of the computation beside " + exchanges[i].title());
         each.steps = steps_for(control, run.watchdog, *each.alone, std::max(exchange_s, min_computation_s));
         each.alone->set_steps(each.steps);
         each.both->set_steps(each.steps);
@@ -185,7 +185,7 @@ class Overlap final : public PairBenchmark {
       const Series exchange = series_of(run, transports, subject, bytes);
       const auto add = [&](const std::string& what, OverlapDriver* driver, bool moves) {
         Series& series = all.emplace_back(exchange);
-        series.name += what;
+        series.variant += what;
         series.driver = driver;
         if (!moves) series.verifier = nullptr;
       };
@@ -209,7 +209,7 @@ class Overlap final : public PairBenchmark {
         const Series& alone = *series++;
         const Series& both = *series++;
         const std::string wrong = agreed_reason(group, both.skipped.empty() ? each.computation->wrong() : "");
-        Json made = record(group.ranks, subject.candidate->entry->name, each, exchange, alone, both, wrong);
+        Json made = record(group.ranks, each, exchange, alone, both, wrong);
         made["size_bytes"] = bytes;
         if (subject.collective) made["operation"] = name_of(subject.collective->operation);
         run.records.write_point(made);
@@ -217,13 +217,12 @@ class Overlap final : public PairBenchmark {
     }
   }
 
-  static Json record(const std::vector<int>& ranks, const std::string& transport, const Case& which,
-                     const Series& exchange, const Series& alone, const Series& both, const std::string& wrong) {
+  static Json record(const std::vector<int>& ranks, const Case& which, const Series& exchange, const Series& alone,
+                     const Series& both, const std::string& wrong) {
     const auto part = [](const Series& series, TimedPart which_part) {
       return series.parts.empty() ? std::vector<double>{} : series.parts[which_part];
     };
     Series whole = both;
-    whole.name = transport;
     if (exchange.mismatch) whole.mismatch = exchange.mismatch;
     whole.messages_timed += exchange.messages_timed;
     whole.messages_verified += exchange.messages_verified;

@@ -74,7 +74,7 @@ class MatrixRows {
     learn(result.transports);
     auto& rows = rows_[first];
     rows.resize(result.series.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], result.second, result.series[i]);
+    for (std::size_t i = 0; i < rows.size(); ++i) add_cell(rows[i], result.second, result.series[i]);
     const auto [missing, is_new] = missing_.try_emplace(first, 0);
     if (is_new) missing->second = results_of_(first);
     if (--missing->second > 0) return;
@@ -114,7 +114,7 @@ class MatrixRows {
     std::map<int, std::array<Json, 3>> kept;          // by second rank, where samples are kept: see columns()
   };
 
-  void take(Row& row, int second, const Series& series) {
+  void add_cell(Row& row, int second, const Series& series) {
     const std::string_view status = status_of(series);
     ++complete_.counts[static_cast<std::size_t>(std::ranges::find(MatrixLines::statuses, status) -
                                                 MatrixLines::statuses.begin())];

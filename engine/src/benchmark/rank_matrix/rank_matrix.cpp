@@ -12,7 +12,6 @@
 namespace volley {
 namespace {
 
-// --- everything that the plan asks for, between two ranks ---
 // The result of a pair that is not measured.
 PairResult skipped_result(std::size_t cells, int second, const std::string& reason) {
   Series series;
@@ -20,6 +19,7 @@ PairResult skipped_result(std::size_t cells, int second, const std::string& reas
   return {second, {}, std::vector<Series>(cells, series)};
 }
 
+// Everything that the plan asks for, between two ranks.
 class PairMeasurement {
  public:
   PairMeasurement(const Run& run, const std::vector<MatrixCase>& cases, const RankPair& ranks)
@@ -295,8 +295,7 @@ void refuse_strangers(PlanObject& options, const char* key, const std::vector<Ra
 class RankMatrix final : public Benchmark {
  public:
   void read(PlanObject& options, const Plan& plan) override {
-    options.choice("mode", options_.mode,
-                   {{"isolated", MatrixMode::isolated}, {"nodes", MatrixMode::nodes}, {"loaded", MatrixMode::loaded}});
+    options.choice("mode", options_.mode, matrix_modes);
     options.sizes("latency_sizes_bytes", options_.latency_sizes_bytes);
     options.sizes("bandwidth_sizes_bytes", options_.bandwidth_sizes_bytes);
     read_window(options, options_.window);

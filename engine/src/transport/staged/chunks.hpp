@@ -16,9 +16,10 @@
 //   release(i, s)                         the chunk is on the device
 //   open(pair, buffers), close(), acknowledge(), await_acknowledgement()
 //                                         as in a Channel, if the pipeline is one (transport/host_driven.hpp)
-// A Copies has: open(), prepare(slots), begin_out(s, host, device, bytes), out_done(s), begin_in(s, device, host,
-// bytes),
-//   in_done(s), synchronize()                  waits for copies that were reported as done before they were complete
+// A Copies has: open(), prepare(slots),
+//   begin_out(s, host, device, bytes), out_done(s)
+//   begin_in(s, device, host, bytes), in_done(s)
+//   synchronize()                         waits for copies that were reported as done before they were complete
 #pragma once
 
 #include <algorithm>
