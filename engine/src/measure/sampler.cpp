@@ -238,8 +238,8 @@ void Sampler::check_every_message(Series& series, double most_s) {
   }
   series.driver->rest();
   if (series.mismatch) series.ended_by = EndedBy::failure;
-  const double usual = static_cast<double>(pass_in(workload_.limits.pass_s).counts) / static_cast<double>(series.pass.counts);
-  series.long_pass_s = seconds_since(begun) * std::max(1 - usual, 0.0);
+  const auto usual = static_cast<double>(pass_in(workload_.limits.pass_s).counts);
+  series.long_pass_s = seconds_since(begun) * std::max(1 - usual / static_cast<double>(series.pass.counts), 0.0);
   series.elapsed_s += seconds_since(begun);
 }
 
