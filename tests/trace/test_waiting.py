@@ -15,6 +15,7 @@ from volley.errors import UserError
 from volley.launch.engine import About
 from volley.records import trace_file
 from volley.records.trace_calls import resolve
+from volley.records.trace_clocks import shifts
 from volley.records.trace_file import COMM, COUNT, EVENT, HEADER, PARTNER, SAMPLE, THREAD, RankTrace, Trace, TraceInfo
 from volley.report import html
 from volley.report.model import Details
@@ -70,6 +71,45 @@ def test_a_receive_waits_until_the_send_begins() -> None:
     assert mine.late_s == pytest.approx({1: 0.003})
     assert mine.rest_s == pytest.approx(0.002)
     assert theirs.late_s == {}
+
+
+@pytest.mark.parametrize("ahead_ms", [-50, 0, 50])
+@pytest.mark.parametrize(
+    ("there", "back"),
+    [(["Recv", "Send"], ["Send", "Recv"]), (["Allreduce"] * 2, ["Allreduce"] * 2)],
+    ids=["messages", "collectives"],
+)
+def test_the_clock_of_another_host_may_differ(there: list[str], back: list[str], ahead_ms: int) -> None:
+    """What takes 2 ms in each direction shows by how much, and nothing that was split changes."""
+    waits = a_rank(0, 2, [call(there[0], 10, 15, peer=1), call(there[1], 20, 22, peer=1), call("Finalize", 99, 99)])
+    sends = a_rank(1, 2, [call(back[0], 13, 15, peer=0), call(back[1], 20, 22, peer=0), call("Finalize", 99, 99)])
+    sends.header["host"] = b"there"
+    for rank, its_ms in ((waits, 0), (sends, ahead_ms)):
+        rank.header["ns0"] += 10**12 + its_ms * MS
+        rank.header["ns1"] += 10**12 + its_ms * MS
+    trace = Trace(TraceInfo(), [waits, sends])
+    mine, theirs = split(trace, resolve(trace)).ranks
+    assert mine.late_s == pytest.approx({1: 0.003})
+    assert theirs.late_s == {}
+    said = " ".join(note.text for note in explanation(trace, resolve(trace)).notes)
+    side = {-50: "is 50.0 ms behind", 50: "is 50.0 ms ahead"}.get(ahead_ms)
+    assert (f"that of there {side}" in said) if side else ("clocks" not in said)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "found"),
+    [
+        ([(b"a", b"b", 0.1), (b"b", b"a", 0.2)], {}),  # no bound is broken
+        ([(b"a", b"b", -5.0)], {b"a": 0.0, b"b": 5.0, b"c": 0.0}),  # one direction says the least
+        ([(b"a", b"b", -5.0), (b"b", b"a", 4.0)], {b"a": 0.0, b"b": 4.5, b"c": 0.0}),  # the difference grew by 1 s
+        (
+            [(b"a", b"b", -5.0), (b"b", b"a", 7.0), (b"b", b"c", 3.0), (b"c", b"b", -1.0)],  # a and c by way of b
+            {b"a": 0.0, b"b": 6.0, b"c": 4.0},
+        ),
+    ],
+)
+def test_the_bounds_of_all_pairs_of_clocks_together_say_how_they_differ(gaps: list, found: dict[bytes, float]) -> None:
+    assert shifts([b"a", b"b", b"c"], gaps) == pytest.approx(found)
 
 
 def test_a_buffered_send_waits_for_nobody_and_a_synchronous_one_for_the_receive() -> None:

@@ -8,8 +8,9 @@ calls, and none of those messages is matched.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, zip_longest
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from volley.errors import UserError
+from volley.records.trace_clocks import shifts
 from volley.records.trace_file import ANY, FAILED, MATCHED, NOBODY, Event, RankTrace, Trace, plain_name
 from volley.text import count, escape_controls
 
@@ -27,6 +29,8 @@ COLLECTIVES = (
     *("Barrier", "Allreduce", "Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Reduce_scatter"),
     *("Reduce_scatter_block", "Scan", "Exscan"),
 )
+_ALL_MEET = ("Allreduce", "Allgather", "Alltoall", "Reduce_scatter_block")
+"""Each rank needs the data of every other one, if there is any."""
 _SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 _COMPLETING = ("Wait", "Waitall", "Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome")
 
@@ -112,12 +116,27 @@ def resolve(trace: Trace) -> Calls:
             f"{escape_controls(trace.name)} has {count(len(known), 'process')} of several MPI jobs, and nothing tells "
             "which belong together: record one job, e.g. volley record -- mpirun -n 2 ./app"
         )
+    trace.shift_s = {}  # the trace may have been resolved before
     numbers: dict[tuple[tuple[int, ...], int], int] = {}
     ranks = {rank.rank: _resolve_rank(trace, rank, numbers) for rank in known}
     calls = Calls(ranks, [members for members, _ in numbers])
     _match_messages(calls)
     _match_collectives(calls)
+    clocks = dict.fromkeys(its.trace.clock for _, its in sorted(ranks.items()))
+    trace.shift_s = shifts([*clocks], _gaps(calls)) if len(clocks) > 1 else {}
+    if trace.shift_s:
+        for its in ranks.values():
+            its.begin_s, its.end_s = _times(trace, its.trace)
     return calls
+
+
+def _times(trace: Trace, rank: RankTrace) -> tuple[Any, Any]:
+    """Return when the events of a rank began and ended, in s."""
+    begin_s, end_s = trace.seconds(rank, rank.events["begin"]), trace.seconds(rank, rank.events["end"])
+    if len(end_s):
+        unfinished = rank.events["end"] == 0
+        end_s[unfinished] = max(begin_s.max(), trace.ended_s)
+    return begin_s, end_s
 
 
 def _resolve_rank(trace: Trace, rank: RankTrace, numbers: dict[tuple[tuple[int, ...], int], int]) -> RankCalls:
@@ -129,11 +148,7 @@ def _resolve_rank(trace: Trace, rank: RankTrace, numbers: dict[tuple[tuple[int, 
         seen[key] = seen.get(key, -1) + 1
         comms[comm] = numbers.setdefault((key, seen[key]), len(numbers))
     names = [plain_name(rank.names[call]) for call in rank.events["call"].tolist()]
-    begin_s, end_s = trace.seconds(rank, rank.events["begin"]), trace.seconds(rank, rank.events["end"])
-    if len(end_s):
-        unfinished = rank.events["end"] == 0
-        end_s[unfinished] = max(begin_s.max(), trace.ended_s)
-    found = RankCalls(rank, names, begin_s, end_s)
+    found = RankCalls(rank, names, *_times(trace, rank))
     reader = _Reader(found, comms)
     for number, (event, name) in enumerate(zip(rank.rows, names, strict=True)):
         if not event.flags & FAILED:
@@ -264,3 +279,26 @@ def _match_collectives(calls: Calls) -> None:
             numbers[each.comm] = numbers.get(each.comm, -1) + 1
             found.setdefault((each.comm, numbers[each.comm]), {})[rank] = each
     calls.collectives = [group for (comm, _), group in found.items() if comm >= 0]
+
+
+def _gaps(calls: Calls) -> Iterator[tuple[bytes, bytes, float]]:
+    """Yield two clocks, and the time from what a rank of the first began to what a rank of the second ended later."""
+    for its in calls.ranks.values():
+        for each in its.operations:
+            if each.kind == "receive" and each.match and each.done >= 0:
+                theirs = calls.ranks[each.match.rank]
+                if theirs.trace.clock != its.trace.clock:
+                    gap_s = float(its.end_s[each.done] - theirs.begin_s[each.match.post])
+                    yield theirs.trace.clock, its.trace.clock, gap_s
+    for group in calls.collectives:
+        if not all(each.kind == "Barrier" or (each.kind in _ALL_MEET and each.nbytes) for each in group.values()):
+            continue
+        begun_s: dict[bytes, float] = {}
+        ended_s: dict[bytes, float] = {}
+        for rank, each in group.items():
+            its, clock = calls.ranks[rank], calls.ranks[rank].trace.clock
+            begun_s[clock] = max(begun_s.get(clock, -math.inf), float(its.begin_s[each.post]))
+            if each.done >= 0:
+                ended_s[clock] = min(ended_s.get(clock, math.inf), float(its.end_s[each.done]))
+        for first, begin_s in begun_s.items():
+            yield from ((first, second, end_s - begin_s) for second, end_s in ended_s.items() if second != first)

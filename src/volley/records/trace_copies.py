@@ -81,7 +81,8 @@ def _joined(trace: Trace, calls: RankCalls) -> tuple[Any, Any, Any, Any]:
     which = np.where(to_host, _TO_HOST, np.where(to_gpu, _TO_GPU, 0))
     begin_s, work_s = np.full(len(made), np.nan), np.full(len(made), np.nan)
     which[known] = work["work"][first[known]]
-    begin_s[known] = (work["begin"][first[known]].astype(np.int64) - trace.origin_ns) * 1e-9
+    begun_ns = work["begin"][first[known]].astype(np.int64) - trace.origin_ns
+    begin_s[known] = begun_ns * 1e-9 + trace.shift_s.get(calls.trace.clock, 0.0)
     work_s[known] = (spent_ns[last] - spent_ns[first])[known] * 1e-9
     return made, which, begin_s, work_s
 

@@ -166,6 +166,11 @@ class RankTrace:
     def host(self) -> str:
         return bytes(self.header["host"]).decode(errors="replace")
 
+    @cached_property
+    def clock(self) -> bytes:
+        """What all ranks have in common whose ticks are of one clock."""
+        return bytes(self.header["boot"]) + bytes(self.header["host"])
+
     @property
     def library(self) -> str:
         return bytes(self.header["library"]).decode(errors="replace")
@@ -252,6 +257,8 @@ class Trace:
     name: str = ""
     lost: list[str] = field(default_factory=list)
     """Why ranks could not write a trace, of each of them."""
+    shift_s: dict[bytes, float] = field(default_factory=dict)
+    """What is added to the times of each clock, where those of several hosts do not agree."""
     _clocks: dict[bytes, tuple[int, int, float]] = field(default_factory=dict)
 
     @property
@@ -277,9 +284,9 @@ class Trace:
 
     def _clock(self, rank: RankTrace) -> tuple[int, int, float]:
         """Return a tick, its time in ns and the ns of a tick: one line for all ranks of a host, that of the longest."""
-        boot = bytes(rank.header["boot"]) + bytes(rank.header["host"])
+        boot = rank.clock
         if boot not in self._clocks:
-            alike = [one.header for one in self.ranks if bytes(one.header["boot"]) + bytes(one.header["host"]) == boot]
+            alike = [one.header for one in self.ranks if one.clock == boot]
             longest = max(alike, key=lambda h: int(h["tick1"]) - int(h["tick0"]))
             span = int(longest["tick1"]) - int(longest["tick0"])
             ratio = (int(longest["ns1"]) - int(longest["ns0"])) / span if span > 0 else 1.0
@@ -294,7 +301,7 @@ class Trace:
         """Return ticks of a rank as seconds since MPI_Init of the first rank began."""
         tick0, ns0, ratio = self._clock(rank)
         since = np.asarray(ticks).astype(np.int64) - tick0
-        return (since * ratio + (ns0 - self.origin_ns)) * 1e-9
+        return (since * ratio + (ns0 - self.origin_ns)) * 1e-9 + self.shift_s.get(rank.clock, 0.0)
 
     def duration(self, rank: RankTrace, ticks: Any) -> float:
         """Return a number of ticks in s."""

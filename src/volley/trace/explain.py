@@ -119,6 +119,7 @@ def explanation(trace: Trace, calls: Calls) -> Report:
         *([] if hangs else _waits(times)),
         *_cores(times),
         *_kept(trace, times),
+        *_clocks(trace),
         *_buffers(trace),
         *(replays if not why_not(trace, calls) else (replace(note, command="") for note in replays)),
     ]
@@ -253,6 +254,16 @@ def _kept(trace: Trace, times: Split) -> Iterator[Note]:
         yield Note("missing", said, first=sum(named.values()) > mpi_s / 2)
     if trace.missing:
         yield Note("missing", f"no trace of {count(len(trace.missing), 'rank')}: {join_few(map(str, trace.missing))}")
+
+
+def _clocks(trace: Trace) -> Iterator[Note]:
+    """Say of each host by how much its times were moved."""
+    hosts = {rank.clock: rank.host for rank in trace.ranks}
+    moved = [(hosts[clock], shift_s) for clock, shift_s in trace.shift_s.items() if shift_s]
+    if moved:
+        sides = (f"that of {host} is {format_time(abs(s))} {'ahead' if s < 0 else 'behind'}" for host, s in moved)
+        said = f"the clocks of the hosts differ: {join_few(sides)}"
+        yield Note("finding", f"{said}; messages and collectives show this, and all times allow for it")
 
 
 def _buffers(trace: Trace) -> Iterator[Note]:
