@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from volley.compare.comparison import Side, compare
-from volley.compare.page import headline
+from volley.compare.finding import headline
 from volley.records.records_file import read_file
 
 LAUNCHES = 6

@@ -22,6 +22,7 @@ from volley.benchmarks.replay.results import RecordedCalls, ReplayPlan
 from volley.compare import page
 from volley.compare.comparison import Comparison, Side, compare
 from volley.compare.environment import environment_differences
+from volley.compare.finding import gate, headline
 from volley.compare.options import FailOn
 from volley.machine.hardware import Hardware
 from volley.machine.paths import PathEnd, RunPath
@@ -193,9 +194,9 @@ def test_a_gate_says_what_may_be_drift() -> None:
     found = compared(*COMPARED["drift"]())
     assert list(found.by_series(found.drifted)) == ["host"]
     condition = FailOn("--fail-on slower:5%", 0.05)
-    code, words = page.gate(found, condition)
+    code, words = gate(found, condition)
     assert (code, "host" in words) == (1, False)
-    code, words = page.gate(compared(drifting(by=1.01), drifting(range(8, 16), 1.01)), condition)
+    code, words = gate(compared(drifting(by=1.01), drifting(range(8, 16), 1.01)), condition)
     assert code == 4
     assert "6 of 6 points may be slower by 5 % or more (6 perhaps because of drift: use --live)" in words
 
@@ -363,7 +364,7 @@ def test_a_gate_of_several_runs_sees_what_its_level_lets_it_see(comparisons: int
     found = compare(first, second, 0.05, comparisons=comparisons)
     assert found.possible == sees
     assert np.isfinite(found.detectable(0.05)).all() == sees
-    assert page.gate(found, FailOn("--fail-on slower:90%", 0.9))[0] == (0 if sees else 4)
+    assert gate(found, FailOn("--fail-on slower:90%", 0.9))[0] == (0 if sees else 4)
 
 
 def test_the_same_file_twice_is_refused_before_its_records_are_read(
@@ -395,7 +396,7 @@ def test_records_of_several_commands_are_not_repeated_with_one_of_them() -> None
         return Side.of("x", logs, "")
 
     for names, advice in ((["host"], "with volley pingpong -t host --launches 6"), (["host", "aware"], "6 times or")):
-        assert f"measure each run again {advice}" in page.headline(compare(side(names), side(names), 0.05))
+        assert f"measure each run again {advice}" in headline(compare(side(names), side(names), 0.05))
 
 
 def test_runs_of_two_commands_are_repeated_with_the_command_of_each() -> None:
@@ -404,7 +405,7 @@ def test_runs_of_two_commands_are_repeated_with_the_command_of_each() -> None:
         return Side.of("x", launches(1, 2, plan=plan), "")
 
     one, other = (f"with volley pingpong -s {sizes} --launches 6" for sizes in ("8", "8:64"))
-    assert f": measure A again {one}, and B again {other}, or" in page.headline(compare(side("8"), side("8:64"), 0.05))
+    assert f": measure A again {one}, and B again {other}, or" in headline(compare(side("8"), side("8:64"), 0.05))
 
 
 @pytest.mark.parametrize(("launches_of_b", "needed"), [(2, 4), (3, 4)])
@@ -412,7 +413,7 @@ def test_a_run_of_enough_launches_is_not_measured_again(launches_of_b: int, need
     def side(number: int) -> Side:
         return Side.of("x", launches(number, number, plan=example_records.plan(launch={"asked": []})), "")
 
-    found = page.headline(compare(side(6), side(launches_of_b), 0.05))
+    found = headline(compare(side(6), side(launches_of_b), 0.05))
     assert f"{needed} launches of B beside 6 of A can show a change" in found
     assert f"measure B again with volley pingpong --launches {needed}, or use --live" in found
     assert two_runs.can_decide(6, needed)

@@ -17,8 +17,8 @@ from the_command import LIMIT_S, gone, until
 from volley import cli
 from volley.benchmarks import BENCHMARKS
 from volley.compare.comparison import Side, compare
+from volley.compare.finding import too_few
 from volley.compare.live import variants_of
-from volley.compare.page import too_few
 from volley.records.records_file import read_runs
 
 Capture = pytest.CaptureFixture[str]

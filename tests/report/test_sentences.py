@@ -26,8 +26,8 @@ from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts
 from volley.benchmarks.matrix.records import GpuMatrixRow, RankMatrixPlan, RankMatrixRow
 from volley.compare.comparison import Side, compare
+from volley.compare.finding import headline, verdict_words
 from volley.compare.options import FailOn
-from volley.compare.page import headline, verdict_words
 from volley.machine.line_rate import LineRate
 from volley.records.record_types import Run
 from volley.records.run_log import RunLog

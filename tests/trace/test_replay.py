@@ -30,7 +30,7 @@ from volley.benchmarks.replay.results import (
     results,
 )
 from volley.command.options import JobOptions
-from volley.compare import page
+from volley.compare import finding
 from volley.compare.comparison import Side, compare
 from volley.errors import MachineError, UserError
 from volley.launch.engine import About
@@ -211,10 +211,10 @@ def test_replays_are_compared_in_sentences_about_the_replay_and_its_calls() -> N
         return Side.of("x", logs)
 
     comparison = compare(launches(2e-6), launches(1e-6), within=0.05)
-    assert page.headline(comparison) == "CHANGED: replay is 2.00 × faster and MPI_Send is 2.00 × faster"
-    assert page.point_words(comparison, 0).startswith("replay takes 0.500 times as long")
+    assert finding.headline(comparison) == "CHANGED: replay is 2.00 × faster and MPI_Send is 2.00 × faster"
+    assert finding.point_words(comparison, 0).startswith("replay takes 0.500 times as long")
     elsewhere = compare(launches(2e-6), launches(1e-6, "host"), within=0.05)
-    assert page.headline(elsewhere).startswith("TWO WAYS (memory): replay is 2.00 × faster")
+    assert finding.headline(elsewhere).startswith("TWO WAYS (memory): replay is 2.00 × faster")
 
 
 def test_a_replay_with_another_mpi_than_that_of_the_application_says_so_with_the_remedy(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from volley.benchmarks import BENCHMARKS
 from volley.compare import page
 from volley.compare.comparison import Comparison, compare_all, read_sides
+from volley.compare.finding import gate
 from volley.compare.live import measure, variants_of
 from volley.compare.options import MAX_SIDES, CompareOptions, ReferencesOptions
 from volley.errors import EXIT_FAILED, EXIT_GOOD, UserError
@@ -71,7 +72,7 @@ def _judge(comparison: Comparison, options: CompareOptions) -> int:
     condition = options.fail_on
     if condition is None:
         return EXIT_GOOD
-    code, words = page.gate(comparison, condition)
+    code, words = gate(comparison, condition)
     if code or not options.output.quiet:
         print(f"volley: {condition.typed}: {escape_controls(words)}", file=sys.stderr)
     return code

@@ -45,6 +45,8 @@ _NUMBER = re.compile(r"(?<=^rank) \d+|(?<=^gpu) \d+")
 _QUIETLY = re.compile(r"^(plan (launch (stack )?|options |sampling |excluded )?|hardware |environment |settings )")
 """Where a fact stands in the records, left out of its name."""
 
+_UNITS = {"s": "(s)", "bytes": "(bytes)", "mhz": "(MHz)", "w": "(W)"}
+
 
 @dataclass(frozen=True)
 class EnvironmentDifference:
@@ -87,6 +89,13 @@ def environment_differences(first: Sequence[RunLog], second: Sequence[RunLog]) -
         what = (variable, *texts) if variable else (_NUMBER.sub("", name), *texts)
         found.setdefault(what, []).append(EnvironmentDifference(name, *texts))
     return list(map(_together, found.values()))
+
+
+def fact_in_words(name: str) -> str:
+    """Return the name of a fact of the records for people: ``point time (s)``; variables keep theirs."""
+    if name[:1].isupper():
+        return name
+    return " ".join(_UNITS.get(word, word) for word in name.replace("sizes_bytes", "sizes").replace("_", " ").split())
 
 
 def _together(alike: Sequence[EnvironmentDifference]) -> EnvironmentDifference:
