@@ -19,7 +19,7 @@ import msgspec
 
 from volley import references
 from volley.benchmarks import BENCHMARKS, plain
-from volley.check.findings import Document
+from volley.check.formats import Document
 from volley.cli import COMMANDS, EXIT_CODES, UNITS
 from volley.command.commandline import Command, Option, load, panels
 from volley.compare.page import COLUMNS as COMPARE_COLUMNS

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from screens import SCREENS, check_screen
-from volley.check import COMMAND, findings
+from volley.check import COMMAND, formats
 from volley.check.findings import Again, CheckFinding
 from volley.machine.finding import exit_code, in_order
 
@@ -23,7 +23,7 @@ FINDINGS = in_order([
 
 def rendered(found: Sequence[CheckFinding], form: str = "table", *, full: bool = False) -> str:
     out = io.StringIO()
-    findings.render(found, form, out, full=full)
+    formats.render(found, form, out, full=full)
     return out.getvalue()
 
 
@@ -60,7 +60,7 @@ def bad_nodes(number: int, layers: int = 2) -> list[CheckFinding]:
 def test_the_screen_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = rendered(bad_nodes(300, 3)).splitlines()
-    most = {0: findings.WIDTH, 10: findings.NARROWEST, 60: 60, 200: findings.WIDTH}[columns]
+    most = {0: formats.WIDTH, 10: formats.NARROWEST, 60: 60, 200: formats.WIDTH}[columns]
     assert max(map(len, lines)) <= most
     assert len(lines) <= 60
 
@@ -85,7 +85,7 @@ def test_the_screen_of_many_nodes_is_short_and_has_each_verdict(number: int, lay
     found = bad_nodes(number, layers)
     lines = rendered(found).splitlines()
     assert len(lines) <= 60
-    assert max(map(len, lines)) <= findings.WIDTH
+    assert max(map(len, lines)) <= formats.WIDTH
     assert lines[1].startswith("FAIL         node cn00000: layer 0")
     if layers > 9:  # more than the screen has lines
         return

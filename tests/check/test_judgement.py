@@ -12,7 +12,7 @@ import pytest
 from example_records import edited, matrix_log, ranks, rows
 from screens import SCREENS, check_screen
 from the_command import Finished
-from volley.check import cluster, findings
+from volley.check import cluster, formats
 from volley.check.cluster import repeats_of
 from volley.check.evidence import ClusterPart, Judgement, Places, Visits
 from volley.check.findings import Again, of_cluster
@@ -530,7 +530,7 @@ def test_the_page_begins_with_what_the_screen_shows(here: Callable[..., Finished
             ("host", "stream", 1 << 20): judge(visits(slow, 0.11, places=places), places, one_way=True),
         }
         out = io.StringIO()
-        findings.render(in_order([*of_cluster(judged, Names(hosts, where), {}, Again())]), "table", out)
+        formats.render(in_order([*of_cluster(judged, Names(hosts, where), {}, Again())]), "table", out)
         assert out.getvalue() in page
     done = here("check", "--from", str(ROOT / "results" / "two-cores" / "check.jsonl.gz"))
     assert done.out in page

@@ -17,7 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from the_command import program
-from volley.check import findings
+from volley.check import formats
 from volley.check.findings import CheckFinding
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def test_only_nodes_that_failed_themselves_are_drained(tmp_path: Path) -> None:
         CheckFinding(status="UNDECIDED", layer="bandwidth", said="perhaps", nodes=("cn4",)),
     ]
     out = io.StringIO()
-    findings.render(found, "json", out)
+    formats.render(found, "json", out)
     words = ["sh", str(PROLOG.with_name("drain.sh"))]
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(words, input=out.getvalue(), cwd=tmp_path, env=environment, text=True, check=True)
@@ -82,7 +82,7 @@ def test_shellcheck_has_nothing_to_say() -> None:
 def test_a_check_follows_its_schema() -> None:
     finding = CheckFinding(status="UNDECIDED", layer="all ranks", said="no yardstick")
     out = io.StringIO()
-    findings.render([finding], "json", out, ["cn1"])
+    formats.render([finding], "json", out, ["cn1"])
     text = out.getvalue()
     Draft202012Validator(json.loads((ROOT / "schema/data.schema.json").read_text("utf-8"))).validate(json.loads(text))
 
@@ -122,7 +122,7 @@ def test_ramble_finds_verdict_and_latency_in_the_json(monkeypatch: pytest.Monkey
     words = (sys.executable, "-m", "volley", "show", "results/h200-x2/volley.jsonl", "--format", "json")
     measured = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     out = io.StringIO()
-    findings.render([CheckFinding(status="UNDECIDED", layer="all ranks", said="no yardstick")], "json", out)
+    formats.render([CheckFinding(status="UNDECIDED", layer="all ranks", said="no yardstick")], "json", out)
     checked = out.getvalue()
     [(_, success)] = calls["success_criteria"]
     regexes = {words[0]: named["fom_regex"] for words, named in calls["figure_of_merit"]}

@@ -17,7 +17,8 @@ import msgspec
 from volley import benchmarks
 from volley.check import cluster, inventory, limits, machine
 from volley.check.by_paths import by_line_rate, by_paths
-from volley.check.findings import Again, CheckFinding, of_cluster, render
+from volley.check.findings import Again, CheckFinding, of_cluster
+from volley.check.formats import render
 from volley.check.inventory import Inventory, Seen
 from volley.check.options import CheckOptions
 from volley.check.places import Names
