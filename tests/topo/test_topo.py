@@ -23,8 +23,9 @@ from volley.machine import facts as f
 from volley.machine.transports import ROUTES, TRANSPORTS
 from volley.report.svg import LETTER
 from volley.topo.command import page
+from volley.topo.message_path import MessagePath, path_of
 from volley.topo.picture import Layout, picture
-from volley.topo.topology import MessagePath, Topology, path_of, topology_of
+from volley.topo.topology import Topology, topology_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -22,8 +22,9 @@ from volley.records.saved_runs import find_file
 from volley.references import machine_of
 from volley.run.render import Sections, attached, form_of, reports_of, results_of, write
 from volley.text import grouped, join_words
+from volley.topo.message_path import path_of
 from volley.topo.picture import picture
-from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks, path_of
+from volley.topo.topology import NumaNode, PlacedGpu, Topology, nvlinks
 
 
 @dataclass(frozen=True, kw_only=True)

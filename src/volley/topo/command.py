@@ -13,16 +13,15 @@ from volley.files import refuse_existing, refuse_input, write_file
 from volley.machine.facts import decode
 from volley.records.records_file import read_file
 from volley.text import escape_controls
+from volley.topo.message_path import MessagePath, path_of
 from volley.topo.options import TopoOptions
 from volley.topo.topology import (
     Branch,
-    MessagePath,
     Nic,
     PlacedGpu,
     Topology,
     nic_labels,
     node_labels,
-    path_of,
     peer_label,
     title,
     topology_of,

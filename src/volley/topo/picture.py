@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from volley.report.svg import COPY, INK, MPI, MUTED, NVLINK, PCIE, WIRE, Drawing, Point, shortened, width_of
 from volley.text import count, escape_controls
+from volley.topo.message_path import MessagePath
 from volley.topo.topology import (
     Branch,
-    MessagePath,
     NvLinkBundle,
     PlacedGpu,
     Topology,
