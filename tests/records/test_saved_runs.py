@@ -18,8 +18,9 @@ from the_command import check_transcript
 from volley import cli
 from volley.errors import UserError
 from volley.records.record_types import LaunchTimes
-from volley.records.records_file import encode_line, open_writer
+from volley.records.records_file import encode_line
 from volley.records.saved_runs import own_references, saved_runs
+from volley.records.writer import open_writer
 
 Capture = pytest.CaptureFixture[str]
 

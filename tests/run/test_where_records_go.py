@@ -11,12 +11,12 @@ import pytest
 
 from the_session import SIZES, measure, read_runs
 from volley.errors import MachineError
-from volley.records import records_file
-from volley.records.records_file import Writer, open_writer
+from volley.records import saved_runs
+from volley.records.writer import Writer, open_writer
 
 
 def test_runs_of_the_same_second_do_not_meet(bin_folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records_file.time, "strftime", lambda *_: "2026-01-02T03-04-05")
+    monkeypatch.setattr("volley.records.writer.time.strftime", lambda *_: "2026-01-02T03-04-05")
     for _ in range(3):
         assert measure() == 0
     names = {file.name for file in kept.iterdir()}
@@ -137,7 +137,7 @@ def test_records_find_another_place_where_there_is_no_state_folder(
 def test_with_no_place_at_all_the_results_are_still_shown(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(records_file, "folders_to_write", lambda: [Path("/dev/null/volley")])
+    monkeypatch.setattr("volley.records.writer.folders_to_write", lambda: [Path("/dev/null/volley")])
     assert measure() == 3
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1 + len(SIZES)
@@ -147,5 +147,5 @@ def test_with_no_place_at_all_the_results_are_still_shown(
 def test_a_relative_state_folder_is_ignored_as_its_specification_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/somebody")
-    folders = records_file.folders_to_write()
+    folders = saved_runs.folders_to_write()
     assert next(folders) == Path("/home/somebody/.local/state/volley")

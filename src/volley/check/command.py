@@ -31,8 +31,9 @@ from volley.machine.signals import Stop
 from volley.records import command_again
 from volley.records.launch_series import count_missing
 from volley.records.record_types import NotMeasured
-from volley.records.records_file import Writer, encode_line, open_writer
+from volley.records.records_file import encode_line
 from volley.records.run_log import RunLog
+from volley.records.writer import Writer, open_writer
 from volley.run.benchmark import Benchmark
 from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress

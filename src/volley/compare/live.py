@@ -27,8 +27,9 @@ from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineErro
 from volley.machine.signals import Child, Stop, temporary_folder, typed_name
 from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
-from volley.records.records_file import encode_line, open_writer, parse_runs
+from volley.records.records_file import encode_line, parse_runs
 from volley.records.run_log import RunLog
+from volley.records.writer import open_writer
 from volley.run.same_cores import announced
 from volley.text import clean, count, escape_controls, join_few, join_words
 from volley.units import format_size

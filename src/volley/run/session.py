@@ -49,8 +49,9 @@ from volley.records.command_again import asked
 from volley.records.launch_series import count_missing
 from volley.records.plan import Plan
 from volley.records.record_types import End, Run
-from volley.records.records_file import LineReader, Writer, encode_line, open_writer
+from volley.records.records_file import LineReader, encode_line
 from volley.records.run_log import RunLog
+from volley.records.writer import Writer, open_writer
 from volley.run.benchmark import Benchmark
 from volley.run.jobs import JobContext, choose_transports, needs_trial
 from volley.run.launches import Jobs

@@ -14,9 +14,9 @@ from typing import Any
 from volley import benchmarks
 from volley.errors import EXIT_GOOD, EXIT_MACHINE, MachineError, UserError
 from volley.machine.signals import Stop
-from volley.records.records_file import Writer, open_writer
 from volley.records.run_log import place_name
 from volley.records.saved_runs import state_folder
+from volley.records.writer import Writer, open_writer
 from volley.run.benchmark import Benchmark
 from volley.run.launches import LaunchCount
 from volley.run.outcome import RunOutcome, stopped
