@@ -18,6 +18,9 @@ from volley.machine.mpi_words import reason_in
 DIAGNOSIS_VERSION = 1
 NO_GPU = "there is no NVIDIA GPU"
 ONE_GPU = "one GPU has no peer"
+JOBS = ("engine", "MPI, host memory", "MPI, GPU memory", "launcher", "peer copies", "CUDA IPC")
+"""The checks that start a job on this host."""
+OF_FILES = ("temporary files", "shared memory")
 
 T = TypeVar("T")
 

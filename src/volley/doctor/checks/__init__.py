@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from volley.doctor.checks import gpus, host, hosts, mpi, nccl
+from volley.doctor.checks import gpus, host, hosts, limits, mpi, nccl
 from volley.doctor.findings import Diagnosis, LayerCheck, good, not_tested
 from volley.doctor.remedies import SEND, send_by
 from volley.machine.facts import Facts
@@ -58,13 +58,13 @@ CHECKS: tuple[LayerCheck, ...] = (
     LayerCheck("PCIe", _INTERCONNECT, gpus.pcie, gpu=True, needs=_SEEN),
     LayerCheck("IOMMU", _INTERCONNECT, gpus.iommu, gpu=True),
     LayerCheck("ACS", _INTERCONNECT, gpus.acs, gpu=True),
-    LayerCheck("CPU clock", _LIMITS, host.cpu_clock),
-    LayerCheck("CPU quota", _LIMITS, host.cpu_quota),
-    LayerCheck("hard limits", _LIMITS, host.low_limits),
-    LayerCheck("shared memory", _LIMITS, host.shm),
-    LayerCheck("CMA", _LIMITS, host.cma),
-    LayerCheck("locked memory", _LIMITS, host.memlock),
-    LayerCheck("RDMA devices", _LIMITS, host.rdma),
+    LayerCheck("CPU clock", _LIMITS, limits.cpu_clock),
+    LayerCheck("CPU quota", _LIMITS, limits.cpu_quota),
+    LayerCheck("hard limits", _LIMITS, limits.low_limits),
+    LayerCheck("shared memory", _LIMITS, limits.shm),
+    LayerCheck("CMA", _LIMITS, limits.cma),
+    LayerCheck("locked memory", _LIMITS, limits.memlock),
+    LayerCheck("RDMA devices", _LIMITS, limits.rdma),
     LayerCheck("GDRCopy", _LIBRARIES, mpi.gdrcopy, gpu=True, needs=_SEEN),
     LayerCheck("UCX", _LIBRARIES, mpi.ucx),
     LayerCheck("engine", _MPI, mpi.engine),
