@@ -67,7 +67,7 @@ BENCHMARK = SweepBenchmark(
     jobs=Lazy(f"{__name__}.jobs.jobs"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
-    report=Lazy(f"{__name__}.results.report"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley message-rate --ranks 8",
         "volley message-rate --ranks 8 --pattern fan-in",

@@ -72,7 +72,7 @@ BENCHMARK = Benchmark(
     forecast=Lazy(f"{__name__}.jobs.OverlapForecast"),
     results=Lazy(f"{__name__}.results.results"),
     observables=Lazy(f"{__name__}.results.observables"),
-    report=Lazy(f"{__name__}.results.report"),
+    report=Lazy(f"{__name__}.page.report"),
     examples=(
         "volley overlap",
         "volley overlap --transport aware,peer,nccl --computation memory --sizes 1M,64M",
