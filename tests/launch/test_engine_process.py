@@ -83,21 +83,35 @@ def test_a_launch_on_this_host_has_a_folder_of_its_own_for_temporary_files(
 
 
 HANGING = """#!/bin/sh
-trap '' TERM
+trap 'echo "{}" >&2' TERM
 sleep 30 &
 echo $$ $! >"$(dirname "$0")/processes"
-wait
+until wait; do :; done
 """
 
 
+LONGER = "a larger --watchdog waits longer"
+
+
+@pytest.mark.parametrize(
+    ("last_words", "advice"),
+    [
+        ("[mpiexec@a] ui_cmd_cb (a.c:1): unable to send signal downstream", LONGER),
+        ("srun: Cancelled pending job step with signal 15", engine._BUSY.removeprefix("; ")),
+    ],
+)
 def test_a_launcher_that_starts_no_rank_is_killed(
-    bin_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    last_words: str,
+    advice: str,
+    bin_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(signals, "_CLEANUP_S", 0.5)
     monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.5))
-    (bin_folder / "mpirun").write_text(HANGING, encoding="utf-8")
+    (bin_folder / "mpirun").write_text(HANGING.format(last_words), encoding="utf-8")
     assert measure("--launches", "2", "--watchdog", "0.5") == 3
-    said = "no measurement had begun 1 s after the start of the launcher; killed it; a larger --watchdog waits longer"
+    said = f"no measurement had begun 1 s after the start of the launcher; killed it; {advice}"
     assert f"volley: the run did not begin: {said}" in capsys.readouterr().err.splitlines()
     for process in (bin_folder / "processes").read_text(encoding="utf-8").split():
         assert not Path(f"/proc/{process}").exists()

@@ -81,7 +81,7 @@ class JobOptions(Options):
         read=option_values.hosts,
         shown="this host, or those of the allocation",
         help="Hosts of the ranks, in the order of the ranks, e.g. a,b or 'n[1-3,07]'; a:4,b:4, or a host named four "
-        "times, is at most four ranks on each.",
+        "times, is at most four ranks on each. Each host needs volley and MPI at the same path.",
     )
     gpus: tuple[int, ...] = option(
         read=option_values.numbers,

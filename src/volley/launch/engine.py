@@ -35,11 +35,9 @@ _USUAL_LINES, _LINES_OF_TALK = 400, 10_000
 rank."""
 _SAYS_NOTHING = "OSC UCX component priority set inside component query failed"
 """What Open MPI says of each window and rank where UCX has no device; it then sends in another way."""
-_WAITS = {
-    "step creation temporarily disabled": "; another step has the resources of this job: leave its shell, or share "
-    "them with --launcher-arg=--overlap",
-}
-"""What a launcher says while it waits for something that may never come, and what ends that."""
+_WAITS = ("step creation temporarily disabled", "Cancelled pending job step")
+_BUSY = "; another step has the resources of this job: leave its shell, or share them with --launcher-arg=--overlap"
+"""What srun says while it waits for something that may never come, or when it is ended, and what ends that."""
 _FEW_SENTENCES = 4
 """So many messages of ranks are in a reason: a thousand ranks may say the same."""
 _LONGEST_TAG = 20
@@ -191,6 +189,9 @@ class EngineProcess:
         self._others: deque[str] = deque(maxlen=_LINES_OF_TALK if talks else _USUAL_LINES)
         self._unshown = 0
         self._killed = ""
+        self._before: tuple[str, ...] | None = None
+        """What was printed before the job was killed: what follows says what that did."""
+        self._longer = ""
         self._ranks_here = False  # so that their end can be seen
         self._look_every_s = min(_LOOK_AT_START_S, _LOOK_EVERY_S)
         self._own_session = not start.inside_launcher  # a foreign launcher ends its ranks as a process group
@@ -253,9 +254,11 @@ class EngineProcess:
     @property
     def ending(self) -> Ending:
         """How the job ended; valid after the ``with`` block."""
+        waited = any(words in line for words in _WAITS for line in self._others)
         return Ending(
-            *(self._process.wait(), tuple(self._sentences), tuple(self._others), self._program),
-            killed=self._killed,
+            *(self._process.wait(), tuple(self._sentences)),
+            *(tuple(self._others) if self._before is None else self._before, self._program),
+            killed=self._killed and self._killed + (_BUSY if waited else self._longer),
         )
 
     def times(self, earlier: float | None) -> LaunchTimes:
@@ -358,8 +361,10 @@ class EngineProcess:
             self._unshown = 0
         is_late = now >= self._limit_from + self._within_s and not self._lines and self._process.poll() is None
         if is_late and not self._waited_for_a_core():
-            said = next((advice for words, advice in _WAITS.items() if words in " ".join(self._others)), "")
-            self._killed = self._killed or self._late + (said if self._others else self._advice)
+            self._killed = self._killed or self._late
+            if self._before is None:
+                self._before = tuple(self._others)
+                self._longer = self._advice * (not self._before)
             self._limit(math.inf, "", "")
             self.kill()
 

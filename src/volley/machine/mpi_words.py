@@ -42,8 +42,7 @@ _UCX_STAMP = re.compile(r"^\[[\d.]+\] \[[^]]*\] +\S+:\d+ +UCX +\w+ +|^\d+<\w+> "
 _NO_MESSAGE = re.compile(
     r"\++ |slurmstepd: error: (Unable to create|Setting) TMPDIR|.*\b(UCX +(DIAG|INFO|DEBUG|TRACE)|NCCL (INFO|TRACE))\b"
     r"|\[mpiexec@.*(check exit codes|(wait\w*|poll) for event|callback returned|assert \(!?closed"
-    r"|setting up the bootstrap|launcher init returned|unable to (write data to proxy|send signal)"
-    r"|(process manager|write|read|poll|accept) error)"
+    r"|setting up the bootstrap|launcher init returned|(process manager|write|read|poll|accept) error)"
 )
 """The trace of a shell; what a library says of what it does; how an error passes through Hydra."""
 _DETAIL = re.compile(r"(?!WARNING|ERROR)[A-Z][\w /-]{1,30}:\s+\S.*")
