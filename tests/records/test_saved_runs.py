@@ -130,14 +130,15 @@ def test_a_run_with_fewer_launches_than_were_asked_for_is_incomplete(kept: Path,
         assert cli.main(["show"]) == int(not budget)
 
 
+@pytest.mark.parametrize("asked", [[], [["--launches", "2"]]])
 @pytest.mark.parametrize(("killed", "rest"), [(False, b""), (True, b""), (False, b'{"record":"run","ver')])
 def test_a_run_that_was_killed_between_two_launches_is_incomplete(
-    kept: Path, capsys: Capture, killed: bool, rest: bytes
+    kept: Path, capsys: Capture, killed: bool, rest: bytes, asked: list[list[str]]
 ) -> None:
     """In its file the last launch looks as the others, but for the line that is written when the next one begins."""
     writer, later = open_writer(None, "pingpong"), b""
     for log in launches(5, 2):
-        log.run.plan.launch["asked"] = []
+        log.run.plan.launch["asked"] = asked
         for record in (log.run, *log.records, log.end):
             writer.write(encode_line(record))
             later += encode_line(record).replace(b"T03", b"T04")

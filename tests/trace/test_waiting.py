@@ -358,6 +358,14 @@ def test_a_trace_without_calls_has_no_time() -> None:
     assert " for less than 1 s, after MPI_" in line
 
 
+def test_every_process_that_did_not_come_out_of_mpi_init_is_named() -> None:
+    ranks = [a_rank(-1, 0, []) for _ in range(2)]
+    for pid, each in enumerate(ranks):
+        each.header["state"], each.header["pid"] = 0, pid
+    (line,) = roll_call(Trace(TraceInfo(), ranks), 3.0)
+    assert line == "process 0 on here and process 1 on here were in MPI_Init for 3 s"
+
+
 def test_calls_that_tell_of_no_partner_are_not_called_mpi_itself() -> None:
     """A rank waits 9 ms in MPI_Probe and 8 ms in MPI_Win_fence; 3 ms of polls were only counted."""
     calls = [call("Probe", 1, 10, peer=1), call("Recv", 10, 11, peer=1), call("Win_fence", 12, 20)]

@@ -282,7 +282,7 @@ def incomplete(series: LaunchSeries, *, why_is_below: bool) -> Iterator[Note]:
             which, they, how = which.replace("launch", "launches"), "they", re.sub("^was ", "were ", why)
         measured = f"; {they} had measured {_points([log for _, log in those])}" * why.startswith(_ABORTED)
         yield Note("error", f"INCOMPLETE: {which} {how}{measured}")
-    of = f" of {launches}" if launches_named(series.plan) else ""
+    of = f" of {launches}" if launches_named(series.plan) > len(series.logs) else ""
     for number, log in enumerate(series.logs, start=1):  # of several files, too
         if log.missing_launches and not (log.running or _ended_early(log, without_why=why_is_below)):
             yield Note("error", f"INCOMPLETE: the run was stopped after launch {number}{of}")

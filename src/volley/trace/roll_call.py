@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from volley.records.trace_calls import ROOTED, collective_of, signed
 from volley.records.trace_file import ANY, DEVICE, NOBODY, Event, RankTrace, Trace, plain_name
-from volley.text import count, grouped
+from volley.text import count, grouped, join_few
 from volley.units import approximate_size, format_duration, numbered
 
 _LISTED = 4
-"""Requests of one call that are named."""
+"""Requests of one call, and processes without a number, that are named."""
 
 
 def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
@@ -26,11 +26,12 @@ def roll_call(trace: Trace, at_s: float | None = None) -> list[str]:
     lines = []
     for (where, after), those in grouped(found, lambda each: each[1:3]).items():
         ranks = [rank.rank for rank, *_ in those if rank.rank >= 0]
-        who = numbered("rank", ranks) if ranks else those[0][0].place
+        unnumbered = [rank.place for rank, *_ in those if rank.rank < 0]  # these had not left MPI_Init
+        who = join_few([*([numbered("rank", ranks)] if ranks else []), *unnumbered], _LISTED)
         since = sorted(max(now_s - since_s, 0.0) for *_, since_s in those if since_s is not None and now_s is not None)
         ends = since[:1] + since[-1:]
         spans = list(dict.fromkeys(format_duration(s) if s >= 0.5 else "less than 1 s" for s in ends))
-        did = f"were{where.removeprefix('was')}" if len(ranks) > 1 and where.startswith("was ") else where
+        did = f"were{where.removeprefix('was')}" if len(those) > 1 and where.startswith("was ") else where
         lines.append(f"{who} {did}{' for ' + ' to '.join(spans) if spans else ''}{after}")
     if trace.missing:
         kept_out = "static or setuid programs, and those to which LD_PRELOAD is not passed on, are not recorded"
