@@ -357,6 +357,14 @@ def test_a_gate_sees_the_changes_that_it_says_it_sees() -> None:
     assert np.mean(seen) >= 0.9
 
 
+def test_no_percentage_that_can_be_seen_is_above_a_thousand() -> None:
+    found = compared(launches(1, 7, noise=6), launches(2, 7, noise=6))
+    words = gate(found, FailOn("--fail-on slower:5%", 0.05))[1]
+    assert words.endswith("can show slowdowns of more than 1000 %")
+    notes = [note.text for note in page.report(found, full=False).notes]
+    assert "undecided: 6 points; 50 launches per run would show only differences above 1000 %" in notes
+
+
 @pytest.mark.parametrize(("comparisons", "sees"), [(1, True), (2, False)])
 def test_a_gate_of_several_runs_sees_what_its_level_lets_it_see(comparisons: int, sees: bool) -> None:
     """Seven pairs can show a change of one run, and not of one of two."""

@@ -14,6 +14,7 @@ from volley.compare.environment import fact_in_words
 from volley.compare.options import FailOn
 from volley.errors import EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED
 from volley.records.command_again import command_again
+from volley.report.cells import LARGEST_PERCENT
 from volley.statistics.launches import FEASIBLE, MIN_LAUNCHES
 from volley.statistics.two_runs import Integers, min_beside, min_to_decide
 from volley.text import count, join_few, join_words
@@ -144,12 +145,17 @@ def _detectable(comparison: Comparison, condition: FailOn) -> str:
     known = seen[np.isfinite(seen)]
     if not known.size:
         return "nothing with a 95 % interval"
-    half, largest = (f"{math.ceil(100 * change - 1e-9)} %" for change in (known[(len(known) - 1) // 2], known[-1]))
+    half, largest = map(_or_more, (known[(len(known) - 1) // 2], known[-1]))
     if known.size < seen.size:
-        return f"{what} of {largest} or more at {known.size} of {count(seen.size, 'point')}, and none at the others"
+        return f"{what} of {largest} at {known.size} of {count(seen.size, 'point')}, and none at the others"
     if half == largest:
-        return f"{what} of {largest} or more"
-    return f"{what} of {half} or more at half of the points, of {largest} or more at all of them"
+        return f"{what} of {largest}"
+    return f"{what} of {half} at half of the points, of {largest} at all of them"
+
+
+def _or_more(change: float) -> str:
+    per_cent = math.ceil(100 * change - 1e-9)
+    return f"{per_cent} % or more" if per_cent <= LARGEST_PERCENT else f"more than {LARGEST_PERCENT} %"
 
 
 def too_few(comparison: Comparison) -> str:

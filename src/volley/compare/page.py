@@ -14,7 +14,7 @@ from volley.compare.environment import EnvironmentDifference, environment_differ
 from volley.compare.finding import headline, launches_in_words, verdict_words
 from volley.records.run_log import place_name
 from volley.references import machine_of
-from volley.report.cells import Quantity, bounds_meaning
+from volley.report.cells import LARGEST_PERCENT, Quantity, bounds_meaning
 from volley.report.model import (
     Axis,
     Cell,
@@ -282,7 +282,8 @@ def _notes(comparison: Comparison) -> Iterator[Note]:
             which = "all" if len(known) == len(undecided) else f"{len(known)} of them"
             parts.append(f"about {known[-1]} launches per run would decide {which}")
         if shown := comparison.shown_by_most[undecided[np.isnan(needed)]].tolist():
-            least = " to ".join(dict.fromkeys(f"{math.ceil(100 * end(shown))}" for end in (min, max)))
+            ends = (min(math.ceil(100 * end(shown)), LARGEST_PERCENT) for end in (min, max))
+            least = " to ".join(dict.fromkeys(map(str, ends)))
             where = f" at the {count(len(shown), 'other point')}" if known else ""
             parts.append(f"{FEASIBLE} launches per run would show only differences above {least} %{where}")
         yield Note("finding", f"undecided: {'; '.join([count(len(undecided), 'point'), *parts])}")
