@@ -80,7 +80,7 @@ def measure(command: str = "", **options: object) -> Runs:
         raise UserError(f"volley.measure takes the name of a command, e.g. volley.measure('pingpong'), not {command!r}")
     if command not in known:
         names = [*filter(None, known)]
-        what = did_you_mean(command, names) or f"run volley {command} in a shell"
+        what = did_you_mean(command, names) or "volley --help lists the others, for a shell"
         raise UserError(f"volley.measure runs {join_words(names, 'or')}, not {command!r}: {what}")
     if shown := [name for name in _OF_THE_COMMAND if name in options]:
         raise UserError(f"volley.measure prints nothing and returns the run: leave {join_words(shown)} out")
@@ -175,7 +175,7 @@ class Runs(Shown):
         Raises:
             UserError: they have a launch in common, or ``within`` is no fraction between 0 and 1.
         """
-        if not 0 < within < 1:
+        if not (isinstance(within, float) and 0 < within < 1):
             raise UserError(f"within is a fraction between 0 and 1, such as 0.05; {within!r} is none")
         from volley.compare import comparison  # noqa: PLC0415  start-up: only for this
 

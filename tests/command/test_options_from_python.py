@@ -140,7 +140,7 @@ def test_any_options_together_give_the_plan_of_the_command_line(data: st.DataObj
     [
         ("check", {}, "volley.measure runs pingpong, stream"),
         (["pingpong"], {}, "takes the name of a command, e.g. volley.measure('pingpong'), not ['pingpong']"),
-        ("tune", {}, "run volley tune in a shell"),
+        ("tune", {}, "volley --help lists the others, for a shell"),
         ("pingpng", {}, "not 'pingpng': did you mean pingpong?"),
         ("pingpong", {"dry_run": True}, "returns the run: leave dry_run out"),
         ("pingpong", {"verify": "no"}, "--verify: 'no' is not True or False"),
