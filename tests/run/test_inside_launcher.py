@@ -15,6 +15,7 @@ from the_command import FEW, Command, Finished, imports_of, program
 from volley import cli
 from volley.launch import inside_launcher
 from volley.launch.inside_launcher import has_launcher, rank_info, scrubbed
+from volley.launch.start import ONE_LAUNCH
 
 # ------------------------------------------------------------------------------------------ noticing it
 
@@ -162,16 +163,18 @@ def test_what_needs_no_ranks_is_said_once(
 @pytest.mark.parametrize(
     ("ranks", "words", "sentence"),
     [
-        (1, FEW, "pingpong needs 2 ranks and this job has 1: start it with -n 2"),
-        (3, FEW, "pingpong needs 2 ranks and this job has 3: start it with -n 2"),
-        (2, (*FEW, "--launches", "2"), "--launches 2: a launcher started this job, so only one launch is possible"),
-        (2, ("--sizes", "8x"), "is not a message size"),
+        (1, ("pingpong", *FEW), "pingpong needs 2 ranks and this job has 1: start it with -n 2"),
+        (3, ("pingpong", *FEW), "pingpong needs 2 ranks and this job has 3: start it with -n 2"),
+        (2, ("pingpong", *FEW, "--launches", "2"), f"2 launches: {ONE_LAUNCH}"),
+        (2, ("tune", "--sizes", "8"), f"3 launches: {ONE_LAUNCH}"),
+        (2, ("compare", "--live", "volley pingpong", "volley pingpong"), f"--live: {ONE_LAUNCH}"),
+        (2, ("pingpong", "--sizes", "8x"), "is not a message size"),
     ],
 )
 def test_what_a_launcher_s_job_cannot_be_is_said_once_and_nobody_hangs(
     volley: Command, ranks: int, words: tuple[str, ...], sentence: str
 ) -> None:
-    done = volley("pingpong", *words, before=volley.mpirun(ranks))
+    done = volley(*words, before=volley.mpirun(ranks))
     assert (done.code, done.out) == (2, "")
     assert done.err.count(sentence) == 1
 

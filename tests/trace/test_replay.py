@@ -34,6 +34,7 @@ from volley.compare import finding
 from volley.compare.comparison import Side, compare
 from volley.errors import MachineError, UserError
 from volley.launch.engine import About
+from volley.launch.inside_launcher import RankInfo
 from volley.records.record_types import Mismatch
 from volley.records.run_log import RunLog
 from volley.records.trace_calls import resolve
@@ -178,6 +179,12 @@ def test_the_calls_go_where_this_user_may_write(known: Path, tmp_path: Path, mon
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     with pytest.raises(UserError, match=r"can be written: copy the trace to another folder$"):
         jobs(options, JobContext(About()))
+
+
+def test_a_launcher_around_a_replay_starts_one_launch(known: Path) -> None:
+    ranks = read_trace(str(known)).size
+    inside = JobContext(About(), position=RankInfo(0, ranks, "openmpi"))
+    assert [jobs(ReplayOptions(trace=(str(known),)), each).times for each in (JobContext(About()), inside)] == [6, 1]
 
 
 @pytest.mark.parametrize("gaps", [(), ("--gaps",)])

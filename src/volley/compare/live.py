@@ -24,6 +24,7 @@ from volley.compare.comparison import Side, compare_all, letter
 from volley.compare.options import MAX_SIDES
 from volley.document import UNREADABLE
 from volley.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_MACHINE, MachineError, UserError
+from volley.launch.start import ONE_LAUNCH
 from volley.machine.signals import Child, Stop, temporary_folder, typed_name
 from volley.records.launch_series import observed_in
 from volley.records.record_types import Run
@@ -208,6 +209,8 @@ def _plan(variant: Variant, stop: Stop) -> Mapping[str, Any]:
     with suppress(ValueError):
         out = _run(variant, [*variant.words, "--dry-run"], stop) if Path(program).name == "volley" else b""
         plan, _ = json.JSONDecoder().raw_decode(out.decode(errors="replace"))
+        if plan["launch"]["inside"]:
+            raise UserError(f"--live: {ONE_LAUNCH}")
         return {**plan["options"], "transports": plan["transports"], "benchmark": [plan["benchmark"]]}
     return {}
 

@@ -17,6 +17,7 @@ from volley.launch import inside_launcher
 from volley.launch.allocation import Allocation, allocation
 from volley.launch.inside_launcher import RankInfo
 from volley.launch.launchers import (
+    LAUNCHERS,
     PAIR,
     LaunchSpec,
     Srun,
@@ -165,6 +166,12 @@ def become(tokens: tuple[str, ...]) -> NoReturn:
     os.execv(tokens[0], tokens)  # noqa: S606  no shell is needed
 
 
+ONE_LAUNCH = (
+    "a launcher started this job, so only one launch is possible; start volley without a launcher, or let it start its "
+    f"own jobs with --launcher {join_words(LAUNCHERS, 'or')}"
+)
+
+
 def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: RankInfo, *, threads: bool) -> Start:
     """Return how to start the engine as rank 0 of a foreign job, with the job's binding and environment.
 
@@ -172,7 +179,7 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
 
     Raises:
         MachineError: if the job belongs to another MPI.
-        UserError: if ``--launches`` is larger than 1.
+        UserError: if the command makes several launches.
     """
     hint = _hint(stack, place.size or PAIR) + left_over()
     if place.launcher == Srun.name and stack.family in Srun.pmi:
@@ -183,10 +190,7 @@ def start_inside_launcher(job: JobOptions, path: Path, stack: Stack, place: Rank
             f"communicate; {hint}"
         )
     if job.launches and job.launches > 1:
-        raise UserError(
-            f"--launches {job.launches}: a launcher started this job, so only one launch is possible; leave --launches "
-            "out, or start volley without a launcher"
-        )
+        raise UserError(f"{job.launches} launches: {ONE_LAUNCH}")
     tokens = (*_engine(path, stack), *inside_launcher.rank_arguments(job, threads=threads))
     return Start(place.launcher, tokens, {}, dict(os.environ), inside_launcher=True, hint=hint)
 

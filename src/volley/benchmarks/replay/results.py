@@ -137,7 +137,7 @@ def jobs(options: ReplayOptions, context: JobContext) -> Jobs:
     if not options.job.dry_run:
         write_file(path, np.array(program.words, np.int64).tobytes(), "the calls to replay")
     plan = make_plan("replay", part, options, ranks=ranks, verify=options.verify)
-    usual = _LAUNCHES_WITH_GAPS if options.gaps else FIRST_LOOK
+    usual = 1 if context.position else _LAUNCHES_WITH_GAPS if options.gaps else FIRST_LOOK
     passes_s = min(3 * program.span_s, 10 * options.time + program.span_s) if options.gaps else 0.0
     return Jobs((Job(plan, measuring_s=options.time + passes_s),), times=options.job.launches or usual)
 
