@@ -275,11 +275,10 @@ def repeated(
 
 def _without_forecast_s(plan: Plan, all_s: Callable[[Plan], float]) -> float:
     """Return the time of the first long message: the engine forecasts a size from a shorter one, of which bandwidth
-    is most of the time, and skips none before.  When its time is over, a point ends with its first visit.  ``all_s``
-    returns the time of all points of a plan."""
+    is most of the time, and skips none before.  ``all_s`` returns the time of all points of a plan."""
     sizes = coarse_first(plan.options.sizes_bytes)
     first = next((size for size in sizes if size >= FORECAST_BYTES), sizes[-1])
-    return all_s(plan.with_options(sizes_bytes=[first]).with_sampling(min_visits=MIN_VISITS))
+    return all_s(plan.with_options(sizes_bytes=[first]))
 
 
 def _needed_s(logs: Sequence[RunLog], launch_s: float, whole_s: float) -> float:
