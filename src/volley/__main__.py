@@ -75,7 +75,8 @@ def _follow(place: RankInfo) -> int:
         request = cli.read(sys.argv[1:])
         if request and request[0].joins(request[1]):
             job = getattr(request[1], "job", None)  # some commands have none
-            threads = have_threads(getattr(request[1], "named_transports", ()))  # doctor has none
+            named = getattr(request[1], "named_transports", ())  # doctor has none
+            threads = have_threads(named) or request[0].name == "transports"  # it opens all of them
             words = rank_arguments(job, threads=threads) if job else ()
             exec_engine(place, job.mpi if job else "", words)
     except (UserError, OSError):  # the first rank meets the same error

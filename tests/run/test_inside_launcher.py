@@ -263,6 +263,14 @@ def test_a_follower_becomes_the_engine_before_it_imports_anything_of_weight(
     assert not HEAVY & imports_of(before_exec)
 
 
+@pytest.mark.parametrize(("words", "threads"), [("transports", 1), ("pingpong", 0), ("pingpong -t host/threads/2", 1)])
+def test_a_follower_asks_mpi_for_threads_where_the_first_rank_does(
+    stand_in: Command, mpirun: tuple[str, ...], words: str, threads: int
+) -> None:
+    done = stand_in("-m", "volley", *words.split(), before=mpirun, **FOLLOWER)
+    assert done.err.count("'--threads'") == threads
+
+
 @pytest.mark.parametrize("words", [("show", "x"), ("--help",), ("pingpong", "--launcher", "openmpi")])
 def test_a_follower_with_nothing_to_follow_is_silent(
     stand_in: Command, mpirun: tuple[str, ...], words: tuple[str, ...]
