@@ -255,6 +255,7 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
         "rmaps_base_x",
         "PREFIXES",
         "pmix",
+        "num_procs",
     )
     unknown = misspelt({"UCX_TSL": "tcp", **{f"OMPI_MCA_{name}": "1" for name in fine}}, known)
     assert unknown == {"OMPI_MCA_btl_openib_if_include": "", "OMPI_MCA_rmaps_base_x": ""}

@@ -144,7 +144,7 @@ def misspelt(environment: Mapping[str, str], known: Collection[str]) -> dict[str
     found: dict[str, str] = {}
     for name in environment:
         begin = next((each for each in _NAMED if name.startswith(each)), None)
-        if begin is None or name in known or OF_ONE_LAUNCHER.match(name):
+        if begin is None or name in known or OF_ONE_LAUNCHER.match(name) or OF_ONE_JOB.search(name):
             continue
         words = [each.removeprefix(begin) for each in known if each.startswith(begin)]
         word = name.removeprefix(begin)
