@@ -24,7 +24,7 @@ from volley.doctor.remedies import SEND, end_of_job, end_of_refusal, install_vol
 from volley.machine.facts import Facts
 from volley.machine.fallbacks import fallback
 from volley.machine.job_facts import BETWEEN_SIZES, HostFacts, HostsFacts
-from volley.machine.mpi_words import limit_in
+from volley.machine.mpi_words import limit_in, lost_host
 from volley.machine.paths import RunPath
 from volley.machine.place import place_of
 from volley.machine.variables import names_no_device, port_range
@@ -217,8 +217,10 @@ def between(facts: Facts) -> DoctorFinding:
     if not job.complete or not points:
         around = found.trial.remedy if found.trial and found.trial.works and found.trial.goes_around else ""
         known = "; until then, ".join(filter(None, [end_of_job(job, facts), around]))
-        again = SEND if len(names) == 2 else "volley collective"
-        remedy = known or f"{again} --hosts {quote(','.join(names))}  # shows the whole output"
+        again = f"{SEND if len(names) == 2 else 'volley collective'} --hosts {quote(','.join(names))}"
+        lost = lost_host(job.text)
+        look = f"on {quote(lost)}: volley doctor" if lost in names[1:] else f"{again}  # shows the whole output"
+        remedy = known or look
         return job_failed(job, "MPI does not work between the hosts", remedy, BETWEEN_SIZES[-1])
     on_gpus, alone = found.device_job, facts.mpi_device.value
     if on_gpus and not on_gpus.sends_gpu_memory and (alone is None or alone.sends_gpu_memory):
