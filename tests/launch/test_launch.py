@@ -18,11 +18,13 @@ import pytest
 from screens import SCREENS, check_screen
 from the_command import LIMIT_S, Finished, program
 from volley.command import options
+from volley.command.options import JobOptions
 from volley.errors import MachineError, UserError
-from volley.launch import launchers
+from volley.launch import launchers, start
 from volley.launch.allocation import Allocation
 from volley.launch.inside_launcher import scrubbed
 from volley.launch.launchers import LAUNCHERS, LaunchSpec, choose, command, cores
+from volley.launch.start import start_by_launcher
 from volley.machine.mpi_stack import MpiAbout, Stack
 from volley.text import join_words
 
@@ -134,6 +136,19 @@ def test_nothing_of_a_start_that_is_measured_is_left_out(here: Callable[..., Fin
     """Without OFI, Open MPI starts a second sooner than an application's."""
     lines = [here("transports", "--dry-run", "--launches", number).err.splitlines()[-1] for number in ("1", "2")]
     assert [line.replace(" --mca btl '^ofi' --mca mtl '^ofi'", "") for line in lines] == [lines[1]] * 2
+
+
+@pytest.mark.parametrize(("node", "here"), [(os.uname().nodename, True), ("another", False)])
+def test_in_a_job_of_one_task_on_this_host_mpirun_counts_cores(
+    node: str, here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a login node, where salloc may leave volley, it would count those of the login node."""
+    monkeypatch.setattr(start, "cores", lambda: 2)
+    granted = Allocation("slurm", 1, 1, {node: 1}, cpus_per_node=2 * len(os.sched_getaffinity(0)))
+    openmpi = Stack(MpiAbout("Open MPI v5.0.11", "5.0.11", "libmpi.so.40"), "site", mpiexec=TWO.mpiexec)
+    more = {"here": False, "share_cores": False, "threads": False, "budget_s": None}
+    tokens = start_by_launcher(JobOptions(), Path("/engine"), openmpi, TWO, granted=granted, **more).tokens
+    assert ("^slurm" in tokens, ":OVERSUBSCRIBE" in tokens) == (here, not here)
 
 
 def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

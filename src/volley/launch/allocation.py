@@ -42,6 +42,13 @@ class Allocation:
     unread: str | None = None
     """Why the batch system's list of hosts cannot be read."""
 
+    @property
+    def is_this_host(self) -> bool:
+        """True if its only node is this host, by its name: salloc may leave volley on another one."""
+        from volley.launch.this_host import is_this_host  # noqa: PLC0415  start-up: only in a job
+
+        return self.nodes == 1 and any(is_this_host(host, look_up=False) for host in self.hosts)
+
     def facts(self) -> dict[str, Any]:
         """Return the allocation as JSON for the plan's ``launch``."""
         return {

@@ -49,7 +49,7 @@ class LaunchSpec:
     """The hosts of the ranks; empty: this host, or those of the allocation."""
     allocation: Allocation | None = None
     here: bool = False
-    """All ranks run on this host."""
+    """The allocation is this host alone."""
     cores: int = 1
     """Cores of this machine that ranks may use."""
     threads_per_core: float = 1.0
@@ -198,7 +198,7 @@ class OpenMPI(Launcher):
         ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and needless}
         if spec.counts_cores and spec.allocation:
             ours |= dict.fromkeys(("ras", "plm"), f"^{self.components[spec.allocation.kind]}")
-        # Without this, OVERSUBSCRIBE also makes ranks yield their cores while they wait.
+        # Without this, OVERSUBSCRIBE also makes ranks of Open MPI 4 yield their cores while they wait; 5 heeds it not.
         elif lacks_slots and not spec.oversubscribed and "mpi_yield_when_idle" not in chosen:
             ours["mpi_yield_when_idle"] = "0"
         arguments += [word for name, value in {**ours, **spec.mca}.items() for word in ("--mca", name, value)]

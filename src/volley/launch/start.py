@@ -229,7 +229,7 @@ def start_by_launcher(
         ),
         hosts=job.hosts,
         allocation=granted,
-        here=here,
+        here=bool(granted and granted.is_this_host and not (job.hosts or job.launcher_arg)),
         cores=cores(),
         threads_per_core=len(os.sched_getaffinity(0)) / cores(),
         fabric=fabric(),
