@@ -11,12 +11,12 @@ received has another speed.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -51,11 +51,9 @@ _OF_RANKS = ("Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Gatherv"
 SUMS = "Reduce", "Allreduce", "Scan", "Reduce_scatter", "Reduce_scatter_block"
 """Applications keep them in host memory: few MPIs sum up in GPU memory."""
 _CODES = {name: code for code, name in enumerate((*_MESSAGES, *dict.fromkeys(OPERATION_OF_CALL.values())))}
+_OF_MESSAGES = {_CODES[name] for name in _MESSAGES if name != "wait"}
 _LOCAL = ("Init", "Finalize", "Type_free", "Comm_", "Cart_", "Start", "Request_free", "Cancel")
 """How calls begin that move no data of the application."""
-_Side = tuple[int, int, int, int, int, int, int]
-"""Peer or root, tag, bytes, address, seed, bytes that are sent, 1 in GPU memory."""
-_NO_SIDE: _Side = (-1, 0, 0, 0, 0, 0, 0)
 Where = Literal["recorded", "aware", "host", "device"]
 
 
@@ -110,10 +108,53 @@ class ReplayProgram:
     """Of which messages and results of collectives the data is not checked, and how many those are."""
 
 
+class _Side(NamedTuple):
+    """What a rank sends or receives in a step, in the order in which the engine reads it."""
+
+    peer: int = -1
+    """Or the root."""
+    tag: int = 0
+    nbytes: int = 0
+    address: int = 0
+    seed: int = 0
+    sent: int = 0
+    """The bytes that are sent."""
+    on_device: int = 0
+    """1 in GPU memory."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """A call of a rank, in the order in which the engine reads it."""
+
+    code: int
+    name: int
+    comm: int
+    gap_ns: int
+    element: int
+    slot: int
+    """Of the request; -1: there is none."""
+    sides: Sequence[_Side]
+    numbers: Sequence[int]
+
+    @property
+    def buffers(self) -> Sequence[_Side]:
+        """The sides whose address is of the application: those of messages."""
+        return self.sides if self.code in _OF_MESSAGES else ()
+
+    def words(self, places: Sequence[_Places]) -> list[int]:
+        """Return what the engine reads, with addresses replaced by places."""
+        sides = self.sides
+        if self.buffers:
+            sides = [each._replace(address=places[each.on_device].of(each.address)) for each in sides]
+        head = [self.code, self.name, self.comm, self.gap_ns, self.element, self.slot]
+        return [*head, *chain.from_iterable(sides), len(self.numbers), *self.numbers]
+
+
 @dataclass
 class _Rank:
     calls: RankCalls
-    steps: list[list[int]] = field(default_factory=list)
+    steps: list[_Step] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
     """The slot of the request of each active operation, by its identity."""
     free: list[int] = field(default_factory=list)
@@ -301,9 +342,9 @@ class _Builder:
             return
         known = [each for each in those if _is_replayed(each)]
         if name.startswith("Sendrecv"):
-            sides = [self._side(each) if each in known else _NO_SIDE for each in those]
+            sides = [self._side(each) if each in known else _Side() for each in those]
             if known:
-                self._step(rank, number, "sendrecv", gap_ns, [*sides, _NO_SIDE][:2], comm=those[0].comm)
+                self._step(rank, number, "sendrecv", gap_ns, [*sides, _Side()][:2], comm=those[0].comm)
             return
         for each in known:
             code = "send" if each.kind == "send" else "recv"
@@ -326,7 +367,8 @@ class _Builder:
         place, room = self._on_device(mine), rank.scratch_bytes
         room[place] = max(room[place], (nbytes + 8) * len(members), sum(lists), 1)
         seed = 0 if mine.kind == "Barrier" else self._seed(self._whole[id(mine)].values(), arrives=True)
-        side = (members.index(mine.peer) if mine.peer in members else -1, 0, nbytes, 0, seed, 0, place)
+        root = members.index(mine.peer) if mine.peer in members else -1
+        side = _Side(root, nbytes=nbytes, seed=seed, on_device=place)
         code, element = OPERATION_OF_CALL[mine.kind], mine.source.element
         self._step(rank, number, code, gap_ns, [side], numbers=lists, comm=mine.comm, element=element)
         if mine.done != number:
@@ -338,7 +380,7 @@ class _Builder:
         if not rank.free:
             rank.free.append(rank.most_slots)
             rank.most_slots += 1
-        rank.steps[-1][5] = rank.slots[id(mine)] = rank.free.pop()
+        rank.steps[-1].slot = rank.slots[id(mine)] = rank.free.pop()
 
     def _step(
         self,
@@ -346,7 +388,7 @@ class _Builder:
         number: int,
         code: str,
         gap_ns: int,
-        sides: Iterable[_Side] = (_NO_SIDE,),
+        sides: Sequence[_Side] = (_Side(),),
         *,
         numbers: Collection[int] = (),
         comm: int | None = None,
@@ -354,8 +396,7 @@ class _Builder:
     ) -> None:
         name = self._names.setdefault(rank.calls.names[number], len(self._names))
         used = 0 if comm is None else self._comms.setdefault(comm, len(self._comms))
-        head = [_CODES[code], name, used, gap_ns, element, -1]
-        rank.steps.append([*head, *chain.from_iterable(sides), len(numbers), *numbers])
+        rank.steps.append(_Step(_CODES[code], name, used, gap_ns, element, -1, sides, tuple(numbers)))
         rank.emitted.append(number)
 
     def _side(self, mine: Operation) -> _Side:
@@ -366,7 +407,7 @@ class _Builder:
             seed = self._seed((mine.match, mine) if arrives else (mine, mine.match), arrives=arrives)
         address = mine.source.buffer + self._apart.get(id(mine), 0)
         tag = self._tags.setdefault(mine.tag, len(self._tags))
-        return peer, tag, mine.nbytes, address, seed, sent, self._on_device(mine)
+        return _Side(peer, tag, mine.nbytes, address, seed, sent, self._on_device(mine))
 
     def _on_device(self, mine: Operation) -> int:
         """Return 1 if the buffer is in GPU memory, else 0."""
@@ -382,17 +423,15 @@ class _Builder:
         """Return the words of a rank, with addresses replaced by places in its arena."""
         members = (self._calls.members[comm] for comm in self._comms)
         own = [those if rank.calls.trace.rank in those else () for those in members]
-        sides = [(step, at) for step in rank.steps for at in _sides(step)]
+        buffers = [side for step in rank.steps for side in step.buffers]
         places = [
-            _Places((step[at + 3], max(step[at + 2], step[at + 5])) for step, at in sides if step[at + 6] == place)
+            _Places((each.address, max(each.nbytes, each.sent)) for each in buffers if each.on_device == place)
             for place in (0, 1)
         ]
         body = [len(own), *(word for those in own for word in (len(those), *those))]
         body += [*(each.bytes for each in places), *rank.scratch_bytes, max(rank.most_slots, 1), len(rank.steps)]
-        for step, at in sides:
-            step[at + 3] = places[step[at + 6]].of(step[at + 3])
         for step in rank.steps:
-            body += step
+            body += step.words(places)
         return body
 
 
@@ -414,12 +453,6 @@ def _is_replayed(mine: Operation) -> bool:
 def _is_buffered(rank: RankCalls, mine: Operation) -> bool:
     """Whether MPI copies the message and the sender need not wait for a receive, however long the message is."""
     return rank.trace.names[mine.source.call].startswith(("Bsend", "Ibsend"))
-
-
-def _sides(step: list[int]) -> tuple[int, ...]:
-    if step[0] == _CODES["sendrecv"]:
-        return 6, 13
-    return (6,) if step[0] < _CODES["wait"] else ()
 
 
 class _Places:
