@@ -24,7 +24,7 @@ from volley.launch.cluster_map import ClusterMap
 from volley.records.plan import OUT_OF_TIME
 from volley.records.records_file import read_runs
 from volley.records.run_log import RunLog
-from volley.references.equal_machines import measured
+from volley.references.equal_machines import Ratios, measured
 from volley.run.machine_notes import without_core
 from volley.statistics.estimates import median
 
@@ -219,7 +219,7 @@ def test_a_layer_that_is_slow_in_most_launches_does_not_pass() -> None:
     """A time is beyond its limit in the median, and not in each launch: that is neither good nor surely bad."""
     layer, _ = machine.layers(0)
     for times, verdict in (([1.2, 1.2, 1.3], "PASS"), ([1.2, 1.2, 9.0], "PASS"), ([1.2, 4.0, 9.0], "NOT JUDGED")):
-        found = machine._by_reference(layer, ("two-cores", {"host, 8 B": times}), AGAIN, "")
+        found = machine._by_reference(layer, Ratios("two-cores", {"host, 8 B": times}), AGAIN, "")
         assert found.status == verdict
     assert (
         "host at 8 B is more than 50 % slower than the reference two-cores in half of the launches or more"

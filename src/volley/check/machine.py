@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from volley.records.launch_series import LaunchSeries
 from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
 from volley.references import beside_words
-from volley.references.equal_machines import measured, ratios_of
+from volley.references.equal_machines import Ratios, measured, ratios_of
 from volley.run.benchmark import Benchmark
 from volley.run.machine_notes import Busy, few_cpus, without_core
 from volley.statistics.by_group import group_quantile
@@ -138,10 +139,14 @@ def layers(gpus: int, named: Sequence[str] = (), asked: Iterable[Sequence[str]] 
     return found
 
 
-Section = tuple[str, list[int], list[GpuMatrixCase], Judgement]
-"""A matrix of GPUs: its name, its GPUs, its launches, and what these say of the GPUs, as ranks in this order."""
-Ratios = tuple[str, dict[str, list[float]]]
-"""A reference, and by place the times of the launches / its time."""
+class Section(NamedTuple):
+    """A matrix of GPUs."""
+
+    name: str
+    gpus: list[int]
+    launches: list[GpuMatrixCase]
+    judged: Judgement
+    """What the launches say of the GPUs, as ranks in this order."""
 
 
 def judge(
@@ -187,7 +192,7 @@ def busy(layer: Layer, logs: Sequence[RunLog], ratios: Ratios | None) -> Busy | 
     """Say why ranks of a layer that is of cores were, or may have been, without them."""
     if not layer.of_cores:
         return None
-    slow = ratios is not None and any(min(each) > CORES_NEAR for each in ratios[1].values())
+    slow = ratios is not None and any(min(each) > CORES_NEAR for each in ratios.at.values())
     return without_core(logs) or (MAYBE if slow else None)
 
 
@@ -197,7 +202,7 @@ def _by_hardware(
     """Judge without limits and references: the GPUs by each other if these are enough, else by their links."""
     finding = partial(CheckFinding, layer=layer.name, evidence="population")
     learn = f"{LEARN}: {again.learn}"
-    of_gpus = [judged for _, gpus, _, judged in sections if len(gpus) >= SMALLEST]
+    of_gpus = [section.judged for section in sections if len(section.gpus) >= SMALLEST]
     if any(each.open or each.missing for each in of_gpus):
         why = "the data cannot show whether a GPU is slower than the others"
         return finding(status="UNDECIDED", said=why, remedy=learn)
@@ -206,10 +211,10 @@ def _by_hardware(
         why = f"a GPU slower than the others by {math.ceil(seen * 100)} % would have been found"
         return finding(status="PASS", said=why)
     best: dict[tuple[str, Pair], float] = {}
-    for name, _, cases, _ in sections:
-        for case in cases:
-            shares = {pair: case.of_line_rate(pair) or 0.0 for pair in case.line_rates}
-            best |= {(name, pair): max(share, best.get((name, pair), 0.0)) for pair, share in shares.items()}
+    for section in sections:
+        for case in section.launches:
+            shares = {(section.name, pair): case.of_line_rate(pair) or 0.0 for pair in case.line_rates}
+            best |= {pair: max(share, best.get(pair, 0.0)) for pair, share in shares.items()}
     if not best:
         its = "its" if points == 1 else "their"
         why = f"{count(points, 'point')} correct; {its} speed is not judged: there is nothing to compare it with"
@@ -230,7 +235,7 @@ def _sections(benchmark: Benchmark, logs: Sequence[RunLog]) -> Iterator[Section]
     launches = [case for log in logs for result in matrix_results([log]) for case in result.gpu_cases]
     for name, cases in grouped(launches if benchmark is GPUS else (), lambda case: case.name).items():
         gpus = sorted({gpu for case in cases for gpu in case.firsts})
-        yield name, gpus, cases, Judgement() if gpus == [HOST] else _judged(cases, gpus)
+        yield Section(name, gpus, cases, Judgement() if gpus == [HOST] else _judged(cases, gpus))
 
 
 def _judged(cases: Sequence[GpuMatrixCase], gpus: Sequence[int]) -> Judgement:
@@ -275,7 +280,7 @@ def _slow(layer: Layer, sections: Sequence[Section], lasting: Set[tuple[str, Pai
 
 
 def _by_reference(layer: Layer, ratios: Ratios, again: Again, others: Busy | None) -> CheckFinding:
-    name, places = f"the reference {ratios[0]}", ratios[1]
+    name, places = f"the reference {ratios.reference}", ratios.at
     every = [*chain.from_iterable(places.values())]
     finding = partial(CheckFinding, layer=layer.name, evidence="reference")
     of_times = f"(median of {count(len(every), 'time')})"

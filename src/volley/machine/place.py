@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from volley.machine.packages import Distribution, distribution
 from volley.text import count, join_words
@@ -29,32 +29,46 @@ Need = Literal[
     "cpus", "cpuset", "rdma", "network",
 ]  # fmt: skip
 
-_BATCH: dict[str, tuple[str, tuple[str, ...], str, dict[str, str]]] = {
-    "slurm": ("Slurm", ("SLURM_",), "sbatch --nodes=1 --ntasks=2 {}--wrap 'volley doctor'", {
+
+class _BatchSystem(NamedTuple):
+    name: str
+    job: str
+    """The variable that each of its jobs has."""
+    prefixes: tuple[str, ...]
+    """How its variables begin that say what a job is."""
+    new: str
+    """A new job, with a place for the words for more of something."""
+    more: dict[str, str]
+    starts: str = "the mpiexec of the site: mpiexec -n 2"
+    """What starts ranks inside a job, whatever the MPI."""
+    reaches: str = ""
+    """What must reach the other hosts for that."""
+
+
+_BATCH = {
+    "slurm": _BatchSystem("Slurm", "SLURM_JOB_ID", ("SLURM_",),
+                          "sbatch --nodes=1 --ntasks=2 {}--wrap 'volley doctor'", {
         "gpus": "--gpus-per-node=2 ", "cpus": "", "memory": "--mem=8G ", "time": "--time=1:00:00 ",
-    }),
-    "pbs": ("PBS", ("PBS_",), "qsub -I -l {}", {
+    }, "srun -n 2"),
+    "pbs": _BatchSystem("PBS", "PBS_JOBID", ("PBS_",), "qsub -I -l {}", {
         "gpus": "select=1:ncpus=2:ngpus=2", "cpus": "select=1:ncpus=2", "memory": "select=1:ncpus=2:mem=8gb",
         "time": "walltime=1:00:00",
-    }),
-    "lsf": ("LSF", ("LSB_",), "bsub -n 2 {}-Is volley doctor", {
+    }, reaches="pbsdsh hostname"),
+    "lsf": _BatchSystem("LSF", "LSB_JOBID", ("LSB_",), "bsub -n 2 {}-Is volley doctor", {
         "gpus": "-gpu num=2 ", "cpus": "", "memory": "-M 8GB ", "time": "-W 1:00 ",
-    }),
-    "age": ("Grid Engine", ("PE_", "JOB_ID", "NSLOTS"), "qrsh {} volley doctor", {
+    }, reaches="blaunch hostname"),
+    "age": _BatchSystem("Grid Engine", "PE_HOSTFILE", ("PE_", "JOB_ID", "NSLOTS"), "qrsh {} volley doctor", {
         "gpus": "-l gpu=2", "cpus": "-pe smp 2", "memory": "-l h_vmem=8G", "time": "-l h_rt=1:00:00",
-    }),
-    "flux": ("Flux", ("FLUX_",), "flux alloc -n 2 {}volley doctor", {
+    }, reaches="qrsh -inherit HOST hostname"),
+    "flux": _BatchSystem("Flux", "FLUX_JOB_ID", ("FLUX_",), "flux alloc -n 2 {}volley doctor", {
         "gpus": "-g 1 ", "cpus": "", "memory": "", "time": "-t 60m ",
-    }),
+    }, "flux run -n 2"),
 }  # fmt: skip
-"""By kind: the name, how its variables begin, a new job, and its words for more of something (sbatch(1), qsub(1B),
-bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's).  A command of salloc runs on the
-host where it is typed, which is not that of the job."""
+"""By kind (sbatch(1), qsub(1B), bsub(1), qrsh(1), flux-alloc(1); the names of resources of Grid Engine are the site's).
+A command of salloc runs on the host where it is typed, which is not that of the job."""
 _WANTED = {"gpus": "GPUs", "cpus": "two CPUs", "memory": "more memory", "time": "more time"}
-OF_JOBS = tuple(prefix for _, prefixes, *_ in _BATCH.values() for prefix in prefixes)
+OF_JOBS = tuple(prefix for system in _BATCH.values() for prefix in system.prefixes)
 """How the variables of batch systems begin that say what a job is; those that a failure names are settings."""
-_JOBS = {"SLURM_JOB_ID": "slurm", "PBS_JOBID": "pbs", "LSB_JOBID": "lsf", "PE_HOSTFILE": "age", "FLUX_JOB_ID": "flux"}
-"""The variable that a job of each batch system has."""
 _GRANTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "SLURM_GPUS", "SLURM_JOB_GPUS")
 """Variables in which a batch system says which GPUs it granted."""
 
@@ -189,14 +203,13 @@ class Place:
 
     @property
     def batch_name(self) -> str:
-        return _BATCH[self.batch][0] if self.batch else ""
+        return _BATCH[self.batch].name if self.batch else ""
 
     def more(self, need: Literal["gpus", "cpus", "cpuset", "memory", "time"], otherwise: str) -> str:
         """Return how this process gets more than it was given; ``otherwise``: on a bare host without a job."""
         if self.batch:
-            name, _, job, words = _BATCH[self.batch]
-            what = "cpus" if need == "cpuset" else need
-            return f"ask {name} for {_WANTED[what]} in a new job, e.g. {job.format(words[what])}"
+            system, what = _BATCH[self.batch], "cpus" if need == "cpuset" else need
+            return f"ask {system.name} for {_WANTED[what]} in a new job, e.g. {system.new.format(system.more[what])}"
         if need == "cpuset" and self.free_cpus:
             return f"only this shell or command is bound; to free the shell: taskset -cp {self.free_cpus} $$"
         return self.start_with(need) if self.container and need != "time" else otherwise
@@ -205,12 +218,9 @@ class Place:
         """Return how ranks start inside a job, when the launcher of the MPI cannot start them."""
         if not self.batch:
             return "start volley in a job of the batch system: salloc -n 2, qsub -I, bsub -n 2 -Is, flux alloc -n 2"
-        how = {"slurm": "srun -n 2", "flux": "flux run -n 2"}.get(self.batch, "the mpiexec of the site: mpiexec -n 2")
-        look = {"lsf": "blaunch hostname", "pbs": "pbsdsh hostname", "age": "qrsh -inherit HOST hostname"}.get(
-            self.batch
-        )
-        said = f"stay in the job and start the ranks with its own launcher: {how} volley pingpong"
-        return f"{said}; {look} must work, too" if look else said
+        system = _BATCH[self.batch]
+        said = f"stay in the job and start the ranks with its own launcher: {system.starts} volley pingpong"
+        return f"{said}; {system.reaches} must work, too" if system.reaches else said
 
     def unset(self, names: Iterable[str]) -> str:
         """Return the command that unsets those of the variables that are set; empty if none may be.
@@ -315,7 +325,7 @@ def place_of(facts: Facts) -> Place:
     known, around = facts.system.value, facts.surroundings.value
     release = {"ID": known.os_id, "ID_LIKE": " ".join(known.os_like)} if known else {}
     wsl = bool(known and "microsoft" in known.kernel.lower())
-    by_variable = next((kind for name, kind in _JOBS.items() if name in facts.environment), "")
+    by_variable = next((kind for kind, system in _BATCH.items() if system.job in facts.environment), "")
     ids = (gpu.device_id for gpu in facts.gpus_on_bus)
     built = re.match(r"\d{1,4}", (facts.stack.value.cuda_built if facts.stack.value else None) or "")
     kind = around.batch_system if around and around.batch_system in _BATCH else by_variable
@@ -327,7 +337,7 @@ def place_of(facts: Facts) -> Place:
         virtual=bool(known and known.virtual),
         architecture=known.architecture if known else "",
         batch="" if left_over else kind,
-        prefixes=_BATCH[kind][1] if kind else (),
+        prefixes=_BATCH[kind].prefixes if kind else (),
         environment=facts.environment,
         processes={gpu.index: gpu.processes for gpu in facts.gpus if gpu.processes},
         free_cpus=format_cpulist(around.free_cpus) if around else "",

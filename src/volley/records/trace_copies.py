@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,16 +105,18 @@ def _seconds(made: Any, work: Any, begin_s: Any, end_s: Any, *, gpu_begin_s: Any
 
 def _operations(calls: RankCalls, made: Any, begin_s: Any, end_s: Any, *, to_host: bool) -> list[Operation | None]:
     """Return what sent each piece that a copy brought to the host, or received what it took from there."""
-    sides = sorted(filter(None, (_side(calls, each, sends=to_host) for each in calls.operations)), key=itemgetter(0))
-    starts = np.array([side[0] for side in sides], np.uint64)
-    longest = max((side[1] for side in sides), default=0)
+    buffers = sorted(
+        filter(None, (_buffer(calls, each, sends=to_host) for each in calls.operations)), key=attrgetter("address")
+    )
+    starts = np.array([buffer.address for buffer in buffers], np.uint64)
+    longest = max((buffer.nbytes for buffer in buffers), default=0)
     host = made["to" if to_host else "from"]
     found: list[Operation | None] = [None] * len(made)
     for address, size in sorted(set(zip(host.tolist(), made["bytes"].tolist(), strict=True))):
         near = slice(*np.searchsorted(starts, np.array([max(address - longest, 0), address + size], np.uint64)))
-        those = sorted((side for side in sides[near] if address < side[0] + side[1]), key=itemgetter(2))
+        those = sorted((buffer for buffer in buffers[near] if address < buffer.end), key=attrgetter("time_s"))
         copies = np.flatnonzero((host == address) & (made["bytes"] == size))
-        times = np.array([time for _, _, time, _ in those])
+        times = np.array([buffer.time_s for buffer in those])
         at = np.searchsorted(times, end_s[copies]) if to_host else np.searchsorted(times, begin_s[copies], "right") - 1
         # Of several copies of one message it is the last one before it was sent, the first one after it was received.
         seen: dict[int, int] = {}
@@ -122,15 +124,25 @@ def _operations(calls: RankCalls, made: Any, begin_s: Any, end_s: Any, *, to_hos
             if 0 <= place < len(those) and (to_host or place not in seen):
                 seen[place] = copy
         for place, copy in seen.items():
-            found[copy] = those[place][3]
+            found[copy] = those[place].operation
     return found
 
 
-_Side = tuple[int, int, float, Operation]
-"""Address and bytes of what an operation sends or receives, the time from which or until which MPI has it, in s."""
+class _Buffer(NamedTuple):
+    """What an operation sends or receives."""
+
+    address: int
+    nbytes: int
+    time_s: float
+    """From when on, or until when, MPI has it."""
+    operation: Operation
+
+    @property
+    def end(self) -> int:
+        return self.address + self.nbytes
 
 
-def _side(calls: RankCalls, operation: Operation, *, sends: bool) -> _Side | None:
+def _buffer(calls: RankCalls, operation: Operation, *, sends: bool) -> _Buffer | None:
     """Return what an operation sends, or what it receives; nothing if it does not."""
     event, message = operation.source, operation.kind in ("send", "receive")
     number = operation.post if sends else operation.done
@@ -138,4 +150,4 @@ def _side(calls: RankCalls, operation: Operation, *, sends: bool) -> _Side | Non
         return None
     address = event.buffer if message or sends else event.buffer2 or event.buffer
     time_s = (calls.begin_s if sends else calls.end_s)[number]
-    return address, operation.nbytes, float(time_s), operation
+    return _Buffer(address, operation.nbytes, float(time_s), operation)

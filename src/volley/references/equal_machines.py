@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from volley.errors import UserError
 from volley.machine.transports import without_fault
@@ -45,10 +46,16 @@ def _own(benchmarks: Sequence[Benchmark]) -> Iterator[tuple[str, list[RunLog]]]:
             yield name, read_runs(path, benchmarks)
 
 
+class Ratios(NamedTuple):
+    reference: str
+    at: dict[str, list[float]]
+    """By place the times of the launches / that of the reference."""
+
+
 def ratios_of(
     benchmark: Benchmark, logs: Sequence[RunLog], benchmarks: Sequence[Benchmark], *, of_cores: bool
-) -> tuple[str, dict[str, list[float]]] | None:
-    """Return a reference of such a machine, and by place the times of the launches / its time; ``None`` without one.
+) -> Ratios | None:
+    """Compare the times of launches with a reference of such a machine; ``None`` without one.
 
     The user's own references come first: machines with the same processors and GPUs; then published ones with the same
     GPUs, or with the same processors where the times are ``of_cores``.  No launch is judged by itself.
@@ -65,7 +72,7 @@ def ratios_of(
             for at, seconds in measured(benchmark, logs).items()
             if (good := without_fault(at)) in usual
         }:
-            return name, ratios
+            return Ratios(name, ratios)
     devices, names = cpus if of_cores else gpus, []
     found: dict[str, list[float]] = {}
     for each, at, seconds in places(benchmark, logs) if len(devices) == 1 else ():
@@ -73,4 +80,4 @@ def ratios_of(
         if ratio := ratio_to_equal(str(*devices), sweep, at, seconds, each.work):
             names.append(ratio[0])
             found.setdefault(f"{each.series}, {at}", []).append(ratio[1])
-    return (names[0], found) if names else None
+    return Ratios(names[0], found) if names else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, groupby, pairwise, product
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -267,9 +267,14 @@ def _ucx_inversions(measured: Sequence[PointResult], plan: Plan | None, operatio
 # ---------------------------------------------------------------------------------------------- guidelines
 
 
-Violation = tuple[str, PointResult, str, Estimate]
-"""Its kind, the point, what takes less time in its place (``64 KiB``, ``reduce-scatter and allgather``), and how many
-times as long the point takes."""
+class Violation(NamedTuple):
+    kind: str
+    """``parts``, ``longer`` or ``split``."""
+    point: PointResult
+    instead: str
+    """What takes less time in its place: ``64 KiB``, ``reduce-scatter and allgather``."""
+    ratio: Estimate
+    """How many times as long the point takes."""
 
 
 def violations(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
@@ -277,17 +282,18 @@ def violations(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     cold = is_cold(points, plan)
     named = (point for point in points if point.transport.partition("/")[0] in _OF_LIBRARIES)
     timed = [point for point in named if point.latency and point.repeated and point.sends]
-    tried = grouped([*_by_parts(timed, cold=cold), *_by_size(timed)], lambda each: each[1].transport).values()
-    found = [each for those in tried for each in compress(those, above_of_many([each[3] for each in those], WORTH))]
-    found.sort(key=lambda each: -each[3].median)
-    worst = {(kind, point.name): (point, instead, ratio) for kind, point, instead, ratio in reversed(found)}
+    tried = grouped([*_by_parts(timed, cold=cold), *_by_size(timed)], lambda each: each.point.transport).values()
+    found = [each for those in tried for each in compress(those, above_of_many([each.ratio for each in those], WORTH))]
+    found.sort(key=lambda each: -each.ratio.median)
+    worst = {(each.kind, each.point.name): each for each in reversed(found)}
     option = "--cold-cache" * cold
-    return [_conclusion(*each, option, plan) for each in sorted(worst.values(), key=lambda each: -each[2].median)]
+    return [_conclusion(each, option, plan) for each in sorted(worst.values(), key=lambda each: -each.ratio.median)]
 
 
-def _conclusion(point: PointResult, instead: str, ratio: Estimate, option: str, plan: Plan | None) -> Note:
+def _conclusion(found: Violation, option: str, plan: Plan | None) -> Note:
     """Return the sentence, and the command line that looks for settings without the violation, with an option."""
-    longer = f"takes {format_sig(ratio.median, 3)} times as long as {instead}"
+    point, ratio = found.point, found.ratio
+    longer = f"takes {format_sig(ratio.median, 3)} times as long as {found.instead}"
     ranks = f" --ranks {len(point.ranks)}" if len(point.ranks) > 2 else ""
     what = f"collective --operation {point.operation}" if point.operation else point.benchmark
     return finding(
@@ -335,4 +341,4 @@ def _compared(
     common = sorted(set(own).intersection(*others))
     ratio = of_ratios([own[at] / sum(each[at] for each in others) / times for at in common]) if common else None
     if ratio and ratio.interval:
-        yield kind, point, instead, ratio
+        yield Violation(kind, point, instead, ratio)
