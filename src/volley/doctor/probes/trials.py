@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,6 +43,14 @@ _GIVES_WAY = re.compile("yield|wait_mode", re.I)
 """Settings with which a rank that waits leaves its core to others, and is slow where there are others alone."""
 
 
+class _Change(NamedTuple):
+    trial: TrialFacts
+    """What is said of it."""
+    unset: Sequence[str] = ()
+    added: Mapping[str, str] = MappingProxyType({})
+    """The variables that it takes away, and those that it sets."""
+
+
 def on_this_host(facts: Facts, options: JobOptions, limit_s: float) -> list[TrialFacts]:
     """Repeat a job that failed, or was slow, with one change at a time, until one ends the problem.
 
@@ -55,26 +65,26 @@ def on_this_host(facts: Facts, options: JobOptions, limit_s: float) -> list[Tria
     if slow and jobs.mpi_host(options).fast:
         raise Skip("the job worked; other load slowed it down the first time")
     found, again = list[TrialFacts](), partial(jobs.mpi_device if on_gpus else jobs.mpi_host, options)
-    for trial, unset, added in _on_this_host(facts, job, left, slow=slow):
+    for change in _on_this_host(facts, job, left, slow=slow):
         if time.monotonic() - began > limit_s:
             break
-        done = _with_changes(unset, added, again)
+        done = _with_change(change, again)
         again = partial(again.func, replace(options, watchdog=_TRIAL_WATCHDOG_S))  # the first one is the most likely
         works = done.sends_gpu_memory if on_gpus else done.sends
         if slow:  # other load comes and goes: the change alone must tell the fast jobs from the slow ones
-            works = done.fast and not again().fast and _with_changes(unset, added, again).fast and not again().fast
-        found.append(msgspec.structs.replace(trial, works=works, reason="" if done.complete else done.why))
+            works = done.fast and not again().fast and _with_change(change, again).fast and not again().fast
+        found.append(msgspec.structs.replace(change.trial, works=works, reason="" if done.complete else done.why))
         if works:
             break
     return found
 
 
-def _with_changes(unset: Sequence[str], added: Mapping[str, str], again: Callable[[], JobFacts]) -> JobFacts:
+def _with_change(change: _Change, again: Callable[[], JobFacts]) -> JobFacts:
     kept = dict(os.environ)
     try:
-        for name in unset:
+        for name in change.unset:
             del os.environ[name]
-        os.environ.update(added)
+        os.environ.update(change.added)
         return again()
     except UserError as error:
         return JobFacts(launcher="", command=[], wanted_ranks=2, reason=str(error))
@@ -83,17 +93,14 @@ def _with_changes(unset: Sequence[str], added: Mapping[str, str], again: Callabl
         os.environ.update(kept)
 
 
-_Change = tuple[TrialFacts, Sequence[str], Mapping[str, str]]
-"""What is said of it, the variables that it takes away, and those that it sets."""
-
-
 def _without(names: Sequence[str], words: str = "") -> _Change:
     settings = [f"{name}={'…' if SECRET.search(name) else os.environ[name]}" for name in names]
-    return TrialFacts(change=words or f"unset {' '.join(names)}", settings=settings), names, {}
+    return _Change(TrialFacts(change=words or f"unset {' '.join(names)}", settings=settings), unset=names)
 
 
 def _with_settings(added: Mapping[str, str]) -> _Change:
-    return TrialFacts(change=" ".join(f"{name}={quote(value)}" for name, value in added.items())), (), added
+    change = " ".join(f"{name}={quote(value)}" for name, value in added.items())
+    return _Change(TrialFacts(change=change), added=added)
 
 
 def _on_this_host(facts: Facts, job: JobFacts | None, left: Sequence[str], *, slow: bool) -> Iterator[_Change]:
@@ -125,9 +132,9 @@ def _on_this_host(facts: Facts, job: JobFacts | None, left: Sequence[str], *, sl
         away = "; ".join(f"mv {name} {name}.off" for name in names if any(line.endswith(name) for line in lines))
         if lines:
             change = away if variable == "HOME" else f"export {variable}={jobs.IN_HOME[0]}"
-            yield TrialFacts(change=change, settings=lines), (), {variable: _NOWHERE}
+            yield _Change(TrialFacts(change=change, settings=lines), added={variable: _NOWHERE})
     for limit, change in _raised_limits():
-        yield TrialFacts(change=change, settings=[limit]), (), {}
+        yield _Change(TrialFacts(change=change, settings=[limit]))
     known = settings_of(facts.mpi_family)
     others = known.on_gpus if facts.fails_on_gpus else known.around
     if job and (without_it := without_component("\n".join([*job.text, job.why]))):
@@ -177,9 +184,9 @@ def between_hosts(
     """Repeat a job that failed with one change at a time; return the one that works, else the last one."""
     last = None
     again = partial(jobs.over_hosts, names, options)
-    for trial, unset, added in _between_hosts(found, family, said):
-        done = _with_changes(unset, added, again)
-        last = msgspec.structs.replace(trial, works=done.complete, reason="" if done.complete else done.why)
+    for change in _between_hosts(found, family, said):
+        done = _with_change(change, again)
+        last = msgspec.structs.replace(change.trial, works=done.complete, reason="" if done.complete else done.why)
         if last.works:
             break
     return last
