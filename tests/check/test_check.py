@@ -229,6 +229,7 @@ def test_a_layer_has_the_time_that_the_check_has_left(volley: Command, tmp_path:
     budgets = [log.run.plan.budget_s for log in read_runs(tmp_path / "r.jsonl", BENCHMARKS) if log.run]
     assert budgets
     assert max(budgets) <= 0.2
+    assert "the time of this check, 0.2 s, was over" in done.out
     assert "→ volley check --expect new.json --learn --learn-busy -n 2 --budget 45\n" in done.out
 
 

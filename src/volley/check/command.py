@@ -39,7 +39,6 @@ from volley.run.outcome import doctor_of, stopped
 from volley.run.progress import Progress
 from volley.run.session import prepare
 from volley.text import escape_controls, utf8
-from volley.units import format_duration
 
 OF_ONE_MACHINE = "--expect has limits of one machine: leave it out, or check each machine by itself"
 
@@ -66,7 +65,7 @@ class Check:
         chosen = self.options.output
         unmeasured = partial(NotMeasured, layer=layer, decides=doctor_of(self.options.job))
         if self.left_s <= 0:
-            why = f"not measured, because the time of this check, {format_duration(self.budget_s)}, was over"
+            why = f"not measured, because the time of this check, {self.budget_s:g} s, was over"
             self.unmeasured.append(unmeasured(verdict="UNDECIDED", why=why, decides=self.again.longer))
             return []
         try:
