@@ -155,6 +155,11 @@ def test_every_host_that_others_do_not_reach_is_named() -> None:
     ports = next(each for each in found if each.check == "ports")
     assert "in the firewall of b" in ports.remedy
     assert ["in the firewall of a" in each for each in ports.also] == [True]
+    others = {"c": [("a", "timed out"), ("b", "timed out")], "a": [("b", "ok"), ("c", "timed out")], "b": [("a", "ok")]}
+    cut_off = [{"name": name, "reached": {f"{to} 192.0.2.1": it for to, it in its}} for name, its in others.items()]
+    found = diagnose(changed(GOOD, hosts={**whole, "hosts": cut_off})).findings
+    ports = next(each for each in found if each.check == "ports")
+    assert ("in the firewall of c" in ports.remedy, ports.also) == (True, ())
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,8 @@ def ports(facts: Facts) -> DoctorFinding:
     wanted = port_range(facts.environment)
     which = f"the TCP ports {wanted[0]}-{wanted[1]} that MPI is told to use" if wanted else "all TCP ports"
     found: dict[str, DoctorFinding] = {}
-    """The first of each host that others do not reach."""
+    """The first of each host that another one does not reach."""
+    reached = {target.partition(" ")[0] for host in hosts for target, answer in host.reached.items() if answer == "ok"}
     for host in hosts:
         tried: dict[str, list[str]] = {}
         for target, answer in host.reached.items():
@@ -134,8 +135,8 @@ def ports(facts: Facts) -> DoctorFinding:
             if place.container in ("docker", "podman") and name == hosts[0].name:  # where doctor was started
                 remedy = f"{place.start_with('network')}; or {remedy}"
             found[name] = broken(said, evidence, remedy, (_JOB,))
-    if found:
-        first, *rest = found.values()
+    if found:  # a host that is cut off reaches none of the others, which reach each other
+        first, *rest = [found[name] for name in found if name not in reached] or [*found.values()][:1]
         return replace(first, also=tuple(f"{each.said}; {each.remedy}" for each in rest[:_MOST_DIFFERENCES]))
     return good(f"every host that was tried connects to the others, e.g. to port {hosts[0].port}")
 
