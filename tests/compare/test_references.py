@@ -18,6 +18,7 @@ from the_command import check_transcript
 from volley import cli, references
 from volley.benchmarks import BENCHMARKS
 from volley.benchmarks.jacobi.records import JacobiParts, JacobiPlan, JacobiPoint
+from volley.compare import page
 from volley.compare.comparison import Side, compare, published_side
 from volley.records.records_file import read_runs
 from volley.records.run_log import Observable
@@ -113,6 +114,8 @@ def test_the_figures_of_a_reference_are_the_times_of_a_run_with_one_launch() -> 
     assert len(found.at) == 2
     assert found.differences.ratio == pytest.approx(1, rel=0.004)  # they have three digits
     assert set(found.verdicts) == {"undecided"}
+    titles = [column.title for column in page.report(found, full=True).tables[0].columns]
+    assert titles[1:] == ["A", "B", "ratio", "difference"]  # no verdicts, and no bounds
     for table in references.published()["t4"].tables:  # all figures of one run agree with each other
         for at in table.figures:
             row = ours.observed.rows["jacobi", "staged/pinned"][at]

@@ -175,11 +175,11 @@ def _points(comparison: Comparison, *, full: bool) -> Iterator[Table]:
         Column("ratio", f"{comparison.letter} / A", digits=4): lambda point: Cell(
             float(found.ratio[point]), text=f"{found.ratio[point]:.3f}"
         ),
-        Column("95 % interval" if "ci" in found.shown.kind else "range", align="left"): lambda point: _interval(
-            found.shown, point
-        ),
-        Column("verdict", align="left"): verdict,
     }
+    if {*found.shown.kind} != {"single"}:
+        bounds = Column("95 % interval" if "ci" in found.shown.kind else "range", align="left")
+        columns[bounds] = lambda point: _interval(found.shown, point)
+    columns[Column("verdict" if comparison.first.repeats else "difference", align="left")] = verdict
     changed = _changed(comparison)
     legend = [*_hidden(points, shown, f"{changed} point"), _meaning(comparison)]
     title = "all points" if full else f"{changed} individually" if comparison.parts else changed
