@@ -33,8 +33,12 @@ _PREFIX = "volley-engine: "
 _USUAL_LINES, _LINES_OF_TALK = 400, 10_000
 """So many of the last lines of text are kept.  UCX's tables have ten to twenty lines for each operation, connection and
 rank."""
-_SAYS_NOTHING = "OSC UCX component priority set inside component query failed"
-"""What Open MPI says of each window and rank where UCX has no device; it then sends in another way."""
+_SAYS_NOTHING = (
+    "OSC UCX component priority set inside component query failed",
+    "plm:ssh: Warning: setpgid(",
+)
+"""What Open MPI says where nothing is wrong: of each window and rank where UCX has no device, and of an ssh that has
+already made a process group of its own (EACCES of setpgid(2))."""
 _WAITS = ("step creation temporarily disabled", "Cancelled pending job step")
 _BUSY = "; another step has the resources of this job: leave its shell, or share them with --launcher-arg=--overlap"
 """What srun says while it waits for something that may never come, or when it is ended, and what ends that."""
@@ -423,7 +427,7 @@ class EngineProcess:
             self._sentences[sentence] = None
             self._look_at = 0.0  # a rank writes this when it ends
             return
-        if text and _SAYS_NOTHING not in text:
+        if text and not any(words in text for words in _SAYS_NOTHING):
             self._others.append(text)
             self._unshown += 1
 
