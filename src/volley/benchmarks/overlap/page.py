@@ -110,7 +110,7 @@ def _tables(limit: Limit, points: Sequence[OverlapResult]) -> Iterator[Table]:
 
 def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
     what = "the collective" if any(point.operation for point in points) else "both ranks send a message and receive one"
-    yield f"exchange: {what}; compute: {_as_long(points)}; both: at once"
+    yield "; ".join(filter(None, (f"exchange: {what}", _as_long(points), "both: at once")))
     hidden = "hidden: 1 - (both - compute) / exchange, OSU's overlap"
     bounds = bounds_meaning(_kinds(points), "from, to")
     few = "from, to –: one launch with fewer than six samples" * ("single" in _kinds(points))
@@ -121,10 +121,12 @@ def _legend(points: Sequence[OverlapResult]) -> Iterator[str]:
 def _as_long(points: Iterable[OverlapResult]) -> str:
     """Say how long the computations took beside the exchanges, which is known only when both were measured."""
     ratios = [found.median for point in points if point.hidden and (found := ratio(point.alone, point.exchange))]
-    low, high = min(ratios, default=1.0), max(ratios, default=1.0)
+    if not ratios:
+        return ""
+    low, high = min(ratios), max(ratios)
     if low >= 1 / ABOUT and high <= ABOUT:
-        return "about as long"
-    return f"{' to '.join(dict.fromkeys(format_sig(each, 2) for each in (low, high)))} times as long"
+        return "compute: about as long"
+    return f"compute: {' to '.join(dict.fromkeys(format_sig(each, 2) for each in (low, high)))} times as long"
 
 
 def _below_0(points: Iterable[OverlapResult]) -> str:
