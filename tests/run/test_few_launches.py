@@ -1,5 +1,6 @@
 """Of fewer than six launches every place that people or programs see has the range, and calls it that."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from screens import shown
 from volley.benchmarks import BENCHMARKS
 from volley.compare import page
 from volley.compare.comparison import Side, compare
+from volley.records.plan import OUT_OF_TIME
 from volley.records.run_log import RunLog
 from volley.report.model import Details, Report
 from volley.run.render import reports_of, results_of
@@ -173,6 +175,16 @@ def test_points_of_few_launches_are_not_said_to_vary_by_more_than_they_do() -> N
     text = of_sizes({8: (1.0, 1.2, 1.4, 1.5, 1.7, 2.0), 64: (1.0, 1.005, 1.009)})
     assert "NOISY: 1 point of host varies by more than ±1 %, up to" in text
     assert "NOISY: 1 point of host is less certain than ±1 % after 3 launches: host at 64 B" in text
+
+
+def test_points_of_few_launches_have_a_command_where_that_of_the_skipped_ones_does_not_measure_them() -> None:
+    late = pingpong(size=512, status="skipped", reason=OUT_OF_TIME)
+    logs = [log(pingpong([t * 1e-6] * 7, 8), late) for t in TIMES[6]]
+    for each, t in zip(logs, TIMES[3], strict=False):
+        each.records.append(pingpong([t * 1e-6] * 7, 64))
+    text = shown(logs, "table", details=Details(full=True))[0]
+    assert "host skipped 512 B: the time budget was too short: volley pingpong -t host -s 512 --launches 6" in text
+    assert re.search(r"host at 64 B has the widest range, .*: volley pingpong -t host -s 64 --launches 6", text)
 
 
 @pytest.mark.parametrize(("launches", "others"), [(4, "4 launches; a 95 % CI over launches needs 6"), (1, "")])

@@ -75,7 +75,7 @@ def report(result: Rates) -> Report:
         tables=Later(lambda: [_table(result, names), *_saturations(result)]),
         summary=lambda: _overview(result),
         charts=Later(lambda: _charts(result)),
-        notes=Later(lambda: notes_of(result, too_wide(result.points, result.series.plan))),
+        notes=Later(lambda: notes_of(result, too_wide(result.points, result.series))),
         findings=Later(lambda: (*broken(result.points, result.series.plan), *_most(result))),
         details=Later(lambda: report_parts.one_launch_note(result.series, names)),
         results=lambda: data_of(QUANTITIES, KEYS, result.points),

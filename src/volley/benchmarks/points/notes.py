@@ -22,6 +22,7 @@ from volley.benchmarks.points.results import (
 from volley.document import part_of
 from volley.machine.ucx_protocols import PLACE, Protocols, SizeRange
 from volley.records.command_again import command_again
+from volley.records.launch_series import LaunchSeries
 from volley.records.plan import OUT_OF_TIME, Plan
 from volley.references import beside_equal, gpus_of
 from volley.report.cells import launches_of, percent, percent_above, range_text
@@ -312,7 +313,7 @@ def _shares(point: PointResult) -> str:
     return ", ".join(shares)
 
 
-def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
+def too_wide(points: Sequence[PointResult], series: LaunchSeries) -> list[Note]:
     """Sum up points with a wider interval than was asked for, with the command that measures the widest again.
 
     ``3 points of host vary by more than ±1 %, up to ±4.2 % (host at 8 B)``.  Of few launches people see the range,
@@ -320,17 +321,17 @@ def too_wide(points: Sequence[PointResult], plan: Plan | None) -> list[Note]:
     """
     missed = [point for point in points if point.missed and point.sends]
     groups = grouped(missed, lambda point: bool((shown := point.first_column[0]) and shown.widened))
-    # Where a budget left out points and launches, one command measures them and these again.
-    left_out = any(point.reason == OUT_OF_TIME for point in points)
-    return [_too_wide(those, plan, left_out=left_out) for _, those in sorted(groups.items()) if plan]
+    # Where a budget left out points and launches, one command measures them and these again (``skipped``, ``whole``).
+    whole = len(series.logs) < FIRST_LOOK and any(point.reason == OUT_OF_TIME for point in points)
+    return [_too_wide(those, series.plan, whole=whole) for _, those in sorted(groups.items()) if series.plan]
 
 
-def _too_wide(missed: Sequence[PointResult], plan: Plan, *, left_out: bool) -> Note:
+def _too_wide(missed: Sequence[PointResult], plan: Plan, *, whole: bool) -> Note:
     worst = max(missed, key=_shown_width)
     launches, found, factor, unit = launches_of(missed), *worst.first_column
     which, aim = f"{count(len(missed), 'point')} of {_names(missed)}", f"{plan.sampling.ci * 100:g} %"
     more = max(FIRST_LOOK, 2 * launches)
-    feasible = more <= FEASIBLE and not (left_out and launches < FIRST_LOOK)
+    feasible = more <= FEASIBLE and not whole
     if found and found.widened:
         up_to = "up to " * any(point.launches < launches for point in missed)
         known = f"{'is' if len(missed) == 1 else 'are'} less certain than ±{aim} after {up_to}{launches} launches"

@@ -111,7 +111,7 @@ def report_of(
         heading=report_parts.heading(series, series.plan.benchmark if series.plan else "", *alone),
         tables=Later(lambda: [*_tables(result, columns_of, about), *path_tables(series)]),
         charts=Later(lambda: [chart for table in result.tables for chart in _charts(table, result, ucx_operation)]),
-        notes=Later(lambda: notes_of(result, too_wide(result.points, series.plan))),
+        notes=Later(lambda: notes_of(result, too_wide(result.points, series))),
         doubts=Later(lambda: doubts([each for each in result.points if each.sends], series.plan)),
         findings=Later(lambda: findings(result, ucx_operation)),
         details=Later(lambda: details(result, ucx_operation)),
