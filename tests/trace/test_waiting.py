@@ -94,6 +94,9 @@ def test_the_clock_of_another_host_may_differ(there: list[str], back: list[str],
     said = " ".join(note.text for note in explanation(trace, resolve(trace)).notes)
     side = {-50: "is 50.0 ms behind", 50: "is 50.0 ms ahead"}.get(ahead_ms)
     assert (f"that of there {side}" in said) if side else ("clocks" not in said)
+    waits.threads = np.zeros(2, THREAD)  # which of its messages is which, is not known
+    resolve(trace)
+    assert bool(trace.shift_s) == (bool(ahead_ms) and "Allreduce" in there)
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,8 @@ def _gaps(calls: Calls) -> Iterator[tuple[bytes, bytes, float]]:
         for each in its.operations:
             if each.kind == "receive" and each.match and each.done >= 0:
                 theirs = calls.ranks[each.match.rank]
+                if len(its.trace.threads) > 1 or len(theirs.trace.threads) > 1:
+                    continue  # their order may be another one than that in which MPI took them
                 if theirs.trace.clock != its.trace.clock:
                     gap_s = float(its.end_s[each.done] - theirs.begin_s[each.match.post])
                     yield theirs.trace.clock, its.trace.clock, gap_s
