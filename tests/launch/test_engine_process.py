@@ -83,10 +83,12 @@ def test_a_launch_on_this_host_has_a_folder_of_its_own_for_temporary_files(
 
 
 HANGING = """#!/bin/sh
-trap 'echo "{}" >&2' TERM
-sleep 30 &
-echo $$ $! >"$(dirname "$0")/processes"
-until wait; do :; done
+trap 'echo "{}" >&2; {}' TERM
+while :; do
+  sleep 30 &
+  echo $$ $! >"$(dirname "$0")/processes"
+  wait
+done
 """
 
 
@@ -94,22 +96,24 @@ LONGER = "a larger --watchdog waits longer"
 
 
 @pytest.mark.parametrize(
-    ("last_words", "advice"),
+    ("last_words", "then", "cleanup_s", "advice"),
     [
-        ("[mpiexec@a] ui_cmd_cb (a.c:1): unable to send signal downstream", LONGER),
-        ("srun: Cancelled pending job step with signal 15", engine._BUSY.removeprefix("; ")),
+        ("[mpiexec@a] ui_cmd_cb (a.c:1): unable to send signal downstream", "", 0.5, LONGER),
+        ("srun: Cancelled pending job step with signal 15", "exit", 60, engine._BUSY.removeprefix("; ")),
     ],
 )
 def test_a_launcher_that_starts_no_rank_is_killed(
     last_words: str,
+    then: str,
+    cleanup_s: float,
     advice: str,
     bin_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(signals, "_CLEANUP_S", 0.5)
+    monkeypatch.setattr(signals, "_CLEANUP_S", cleanup_s)
     monkeypatch.setattr(start, "patience", lambda **_: Patience(start_s=0.5))
-    (bin_folder / "mpirun").write_text(HANGING.format(last_words), encoding="utf-8")
+    (bin_folder / "mpirun").write_text(HANGING.format(last_words, then), encoding="utf-8")
     assert measure("--launches", "2", "--watchdog", "0.5") == 3
     said = f"no measurement had begun 1 s after the start of the launcher; killed it; {advice}"
     assert f"volley: the run did not begin: {said}" in capsys.readouterr().err.splitlines()
