@@ -141,7 +141,7 @@ def blames_setting(lines: Sequence[str], name: str, value: str) -> bool:
     words = [each for each in parameter.split("_") if len(each) > 2]
     values = {each for each in re.split(r"[,:;=^]", value.lower()) if len(each) > 1}
     for line in map(str.lower, lines):
-        said = {*re.findall(r"[\w.]+", line)}
+        said = {each.strip(".") for each in re.findall(r"[\w.]+", line)}
         in_a_row = (re.search(rf"\b{re.escape(one)}[ -]{re.escape(other)}\b", line) for one, other in pairwise(words))
         if (len(parameter) > 5 and parameter in said) or any(in_a_row) or (said & {*words} and said & values):
             return True
