@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recorded_program import unmatched
+from recorded_program import unmatched, volley
 from volley.benchmarks.replay import ReplayOptions
 from volley.benchmarks.replay.results import jobs
 from volley.errors import UserError
@@ -332,6 +332,18 @@ def test_a_replay_without_any_call_names_those_that_it_leaves_out(tmp_path: Path
     with pytest.raises(UserError, match=r"no call that a replay repeats \(MPI_Win_fence 100 % of .*\)$") as refused:
         jobs(ReplayOptions(trace=(str(tmp_path / "t"),)), JobContext(About()))
     assert refused.value.exit_code == 2, "the machine is able to"
+
+
+def test_gaps_that_are_together_longer_than_the_watchdog_are_progress(tmp_path: Path) -> None:
+    """Each of them is shorter than what it is told of beforehand."""
+    sends, receives = (
+        a_rank(rank, 2, [call(name, 90 * at, 90 * at + 0.01, peer=1 - rank) for at in range(20)])
+        for rank, name in enumerate(("Send", "Recv"))
+    )
+    trace_file.write_trace(tmp_path / "t", Trace(TraceInfo(), [sends, receives]))
+    words = ("--gaps", "--time", "0.01", "--launches", "1", "--watchdog", "1", "-o", str(tmp_path / "r.jsonl"))
+    code, _, err = volley("replay", str(tmp_path / "t"), *words)
+    assert code == 0, err
 
 
 def test_a_replay_that_is_refused_is_not_advised() -> None:
