@@ -274,6 +274,16 @@ def test_a_parameter_is_misspelt_only_where_one_of_its_component_is_nearly_so() 
     assert misspelt({"OMPI_MCA_btl_tcp_if_incldue": "lo"}, set()) == {}, "ompi_info said nothing"
 
 
+def test_inside_a_launcher_the_mpi_is_that_of_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, choose = [], jobs.choose_mpi
+    monkeypatch.setattr(jobs, "choose_mpi", lambda *words: asked.extend(words[2:]) or choose(*words[:2]))
+    monkeypatch.setattr(jobs, "_same", lambda *_: False)
+    for name in ("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"):
+        monkeypatch.setenv(name, "1")
+    assert jobs.stack("").other_mpirun is None
+    assert asked == ["mpich"]
+
+
 def test_a_variable_of_nccl_is_misspelt_where_its_library_names_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,8 @@ IN_HOME = ("~/.openmpi/mca-params.conf", "~/.prte/mca-params.conf", "~/.pmix/mca
 
 def stack(mpi: str) -> StackFacts:
     """Ask the engine, the MPI library and the ompi_info beside its mpirun."""
-    chosen, start_error = choose_mpi(mpi, os.environ), None
+    place, start_error = rank_info(os.environ), None
+    chosen = choose_mpi(mpi, os.environ, place.launcher if place else "")
     assembled, about, engine = None, About(), Path(engine_path.engine_path())
     try:
         with ask_about(engine, chosen.library) as answer:
@@ -84,7 +85,7 @@ def stack(mpi: str) -> StackFacts:
     parameters = re.findall(r":param:(\w+):", said)
     aware = re.search(r"mpi_built_with_cuda_support:value:\"?(true|false)", said)
     on_path = shutil.which("mpirun")
-    other = on_path and chosen.launcher and not _same(on_path, chosen)
+    other = on_path and chosen.launcher and not place and not _same(on_path, chosen)
     return StackFacts(
         engine_version=about.version,
         start_error=start_error,
