@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,9 @@ Exit codes: 0 success; 1 a point, a step or the run failed; 2 usage error; 3 thi
 4 undecided (check, compare --fail-on); 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP.
 """
 
+_READ_S = 0.2
+"""Open MPI's mpirun ends a job of which a rank ends with a status, and drops what it has not read by then: 5 of 50
+reports.  A rank cannot ask whether it has: its standard output is a terminal of mpirun's."""
 _LONGEST_LINE = 4000
 """Characters of a line of an error message: a list of all transports fits."""
 
@@ -126,6 +130,9 @@ def main(words: Sequence[str] | None = None, place: RankInfo | None = None) -> i
     # This ends the job, so it comes after the error message.
     if place and place.size != 1 and request and request[0].joins(request[1]):
         release(place.launcher, value_of(request[1], "--mpi") or "")
+    if place and code:
+        sys.stderr.flush()
+        time.sleep(_READ_S)
     return code
 
 
