@@ -84,11 +84,10 @@ def test_a_launch_on_this_host_has_a_folder_of_its_own_for_temporary_files(
 
 HANGING = """#!/bin/sh
 trap 'echo "{}" >&2; {}' TERM
-while :; do
-  sleep 30 &
-  echo $$ $! >"$(dirname "$0")/processes"
-  wait
-done
+sleep 30 &
+echo $$ $! >"$(dirname "$0")/processes"
+wait
+while :; do :; done
 """
 
 
@@ -99,7 +98,7 @@ LONGER = "a larger --watchdog waits longer"
     ("last_words", "then", "cleanup_s", "advice"),
     [
         ("[mpiexec@a] ui_cmd_cb (a.c:1): unable to send signal downstream", "", 0.5, LONGER),
-        ("srun: Cancelled pending job step with signal 15", "exit", 60, engine._BUSY.removeprefix("; ")),
+        ("srun: Cancelled pending job step with signal 15", "wait; exit", 60, engine._BUSY.removeprefix("; ")),
     ],
 )
 def test_a_launcher_that_starts_no_rank_is_killed(
