@@ -198,7 +198,7 @@ class OpenMPI(Launcher):
         ours = {name: "^ofi" for name in ("btl", "mtl") if name not in chosen and needless}
         if spec.counts_cores and spec.allocation:
             ours |= dict.fromkeys(("ras", "plm"), f"^{self.components[spec.allocation.kind]}")
-        # Without this, OVERSUBSCRIBE also makes ranks of Open MPI 4 yield their cores while they wait; 5 heeds it not.
+        # Without this, OVERSUBSCRIBE also makes ranks of Open MPI 4 yield their cores while they wait; 5 ignores it.
         elif lacks_slots and not spec.oversubscribed and "mpi_yield_when_idle" not in chosen:
             ours["mpi_yield_when_idle"] = "0"
         arguments += [word for name, value in {**ours, **spec.mca}.items() for word in ("--mca", name, value)]
