@@ -161,9 +161,10 @@ def test_openmpi_is_told_of_a_home_that_the_environment_lacks(monkeypatch: pytes
 FAR_SHELL = """
 while [ "${1#-}" != "$1" ]; do shift; done
 shift
-exec env -i PATH="$PATH" HOME="$HOME" sh -c "$*"
+exec env -i PATH="$PATH" HOME="$HOME" TMPDIR="$(mktemp -d)" sh -c "$*"
 """
-"""In place of ssh: a shell without the environment of this one, as on another host."""
+"""In place of ssh: a shell without the environment and the temporary files of this one, as on another host.  Of two
+daemons of Open MPI 4 that share such files, one dies in one start of seven, while it maps what the other has made."""
 
 
 OWN_VARIABLES = (
