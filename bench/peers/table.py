@@ -260,13 +260,13 @@ def beside_osu_alone(
     factor: int = 1,
     sizes: Sequence[int] = OSU_SIZES,
     read: readers.Reader = readers.osu_latency,
-) -> tuple[Comparison, Comparison]:
+) -> tuple[Comparison, ...]:
     """Compare operations that are timed one by one behind a barrier: verified, and without, as OSU's program is."""
     of_transport = transport.removeprefix("host").replace("/", "-")
     words = (
         f"collective -n {COLLECTIVE_RANKS} -t {transport} --operation {operation} --tail -s {sizes_of(sizes, factor)}"
     )
-    verified, alone = (
+    return tuple(
         Comparison(
             f"osu-{operation}{of_transport}{option.replace('--', '-')}",
             Ours(f"{words} {ONE_LAUNCH} {option}"),
@@ -276,7 +276,6 @@ def beside_osu_alone(
         )
         for option, how in (("", ""), ("--no-verify", ", not verified"))
     )
-    return verified, alone
 
 
 MEMORIES = (("host", "H H", ""), ("aware", "D D", "D D"))
